@@ -400,7 +400,8 @@ def _wrong(error: Any) -> str:
     texts = dict.fromkeys(re.sub(", (unable|got) .*", "", each["msg"]) for each in faults)
     needed = [text.removeprefix("Input should ") for text in texts if "should" in text]
     needed = [text.replace("valid tuple", "list") for text in needed]
-    value = faults[0]["input"]
+    # One of several values, rather than all of them.
+    value = max(faults, key=lambda one: len(one["loc"]))["input"]
     shown = cut(repr(value)) if isinstance(value, bool | int | float | str | NoneType) else ""
     return f"must {' or '.join(needed)}, not {shown or f'a value of type {type(value).__name__}'}"
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
@@ -94,11 +94,13 @@ class PlotOptions:
     """
 
     rules: ClassVar = (COLUMNS_OF_HUMAN,)
-    what: Sequence[What] = required(kind=str, positional=True, metavar="WHAT", commas=True)
+    what: What | Sequence[What] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    format: Sequence[FigureFormat] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
+    format: FigureFormat | Sequence[FigureFormat] = option(
+        ("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT
+    )
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
     judge: str | None = python_only(None, "Only the verdicts of this judge.")
@@ -119,7 +121,7 @@ def plot(o: PlotOptions) -> list[Path]:
         matplotlib is not installed.
     """
     wanted = _wanted(o)
-    forms = list(dict.fromkeys(o.format))
+    forms = cast(list[FigureFormat], list(dict.fromkeys(o.format)))
     try:
         import matplotlib  # noqa: F401
     except ImportError:
