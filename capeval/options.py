@@ -1,7 +1,7 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments, with the docstring of the class for documentation; `capeval.cli.options.typed`
+arguments, with the docstring of the class for documentation; `capeval.cli.commands.typed`
 gives the command its options, with the same texts. Values are checked alike for both, by pydantic
 with the type of the field and the limits that it declares.
 """
@@ -59,13 +59,13 @@ class Option:
     note : what only Python accepts
     min, max : the limits of a number
     method : the method that an object must have, if the type of the field names a protocol
-    kind : the type that typer parses, if not that which suits the field's own type
+    kind : the type that typer parses; by default the one that suits the type of the field
     metavar : what the help shows for the value
     typed : False if the field is only for Python
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
-    name : how it is typed, if not as the field
+    name : the names on the command line, separated by spaces; by default that of the field
     parse : reads the texts that are typed
     """
 
@@ -157,7 +157,7 @@ def decimal_of(text: str) -> Decimal | None:
 
 @dataclass(frozen=True)
 class CountOrShare:
-    """How many of some items: a number, or a percentage of all."""
+    """A number of items, or a percentage of all items."""
 
     number: Decimal
     is_share: bool
@@ -192,7 +192,7 @@ class CountOrShare:
         return cls(number, share)
 
     def of(self, total: int) -> Decimal:
-        """Return how many of so many items this is."""
+        """Return the number of items, of a total."""
         return self.number * total / 100 if self.is_share else self.number
 
 
@@ -249,15 +249,56 @@ on_notice_option = functools.partial(
 )
 
 
+@dataclass(frozen=True)
+class Excludes:
+    """A rule: two options exclude each other. `why` is the message to a user who gives both."""
+
+    option: str
+    other: str
+    why: str
+
+    def is_broken(self, given: Callable[[str], bool]) -> bool:
+        return given(self.option) and given(self.other)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A rule: an option needs another one. `why` is the message to a user who gives it alone."""
+
+    option: str
+    other: str
+    why: str
+
+    def is_broken(self, given: Callable[[str], bool]) -> bool:
+        return given(self.option) and not given(self.other)
+
+
+COLUMNS_OF_HUMAN = Needs(
+    "columns", "human", "--columns names columns of a human file; name the file with --human"
+)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
-    """Make a class one of options, whose values are checked when it is called."""
+    """Make a class one of options, whose values are checked when it is called.
+
+    Its `rules` say which options exclude or need each other.
+    """
 
     def check_all(self: T) -> None:
-        for one in fields(options):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            if value is not one.default:
-                object.__setattr__(self, one.name, checked(options, one.name, value))
+        defaults = {one.name: one.default for one in fields(options)}  # type: ignore[arg-type]
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if value is not default:
+                object.__setattr__(self, name, checked(options, name, value))
+
+        def given(name: str) -> bool:
+            # The command line gives an empty mapping for an option that was not typed.
+            return getattr(self, name) not in (defaults[name], {})
+
+        for rule in getattr(options, "rules", ()):
+            if rule.is_broken(given):
+                raise UsageError(rule.why)
 
     options.__post_init__ = check_all  # type: ignore[attr-defined]
     return dataclass(frozen=True)(options)
@@ -285,7 +326,7 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
         raise UsageError(f"{label} {_wrong(error)}") from None
     except Exception as error:  # another package's object may raise anything
         raise UsageError(f"{label} cannot be used: {describe(error)}") from None
-    # Those of Annotated and of generic types are their origins.
+    # The plain types behind Annotated and generic types are their origins.
     bare = [getattr(kind, "__origin__", kind) for kind in kinds if kind is not Any]
     plain = tuple(kind for kind in bare if isinstance(kind, type))
     has_method = callable(getattr(found, option.method or "", None))
@@ -298,7 +339,7 @@ def checked(options: type, name: str, value: Any, label: str | None = None) -> A
 
 
 def refuse_empty(value: Any, label: str) -> None:
-    """Raise a UsageError for a text without content: `--judge=` means neither a judge nor none."""
+    """Raise a UsageError for a text without content, as in `--judge=`."""
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"{label} is empty; give it a value, or omit it")
 
@@ -345,7 +386,8 @@ def _constrained(kind: Any, option: Option) -> Any:
         return Annotated[kind, Limits(ge=option.min, le=option.max, allow_inf_nan=finite)]
     if get_origin(kind) in (Sequence, Collection):
         (one,) = get_args(kind)
-        return tuple[one if {*_alternatives(one)} <= _PLAIN else Any, ...]  # type: ignore[misc]
+        is_checked = get_origin(one) is Literal or {*_alternatives(one)} <= _PLAIN
+        return tuple[one if is_checked else Any, ...]  # type: ignore[misc]
     if isinstance(kind, type) and kind not in _PLAIN:
         return Any
     # Data are checked where they are read, with messages that name the entry.
@@ -358,7 +400,8 @@ def _wrong(error: Any) -> str:
     texts = dict.fromkeys(re.sub(", (unable|got) .*", "", each["msg"]) for each in faults)
     needed = [text.removeprefix("Input should ") for text in texts if "should" in text]
     needed = [text.replace("valid tuple", "list") for text in needed]
-    value = faults[0]["input"]
+    # One of several values, rather than all of them.
+    value = max(faults, key=lambda one: len(one["loc"]))["input"]
     shown = cut(repr(value)) if isinstance(value, bool | int | float | str | NoneType) else ""
     return f"must {' or '.join(needed)}, not {shown or f'a value of type {type(value).__name__}'}"
 
@@ -445,7 +488,7 @@ class Command:
     ----------
     name : as it is typed, such as "mcq temporal"
     options : the class that declares its options
-    shared : the options that it shares with other commands, by the names in `capeval.cli.options`
+    shared : the options that it shares with other commands, by the names in `capeval.cli.commands`
     work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
         object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
     steps : the commands that are its steps, by the fields that get what the user's file sets
@@ -480,7 +523,7 @@ def command(
 
 @declares
 class CallOptions:
-    """What all commands that call a model have in common.
+    """The options of all commands that call a model.
 
     Parameters
     ----------
@@ -488,7 +531,7 @@ class CallOptions:
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
-    api_key : Of the endpoint. By default OPENAI_API_KEY, or the variable that the catalogue names.
+    api_key : The endpoint's key. By default OPENAI_API_KEY, or the catalogue's variable.
     cache : SQLite file of replies. By default in the user's cache folder.
     """
 
@@ -503,7 +546,7 @@ class CallOptions:
 
 @declares
 class ModelOptions(CallOptions):
-    """What judging and generating have in common.
+    """The options that judging and generating share.
 
     Parameters
     ----------

@@ -78,15 +78,19 @@ def test_commands_print_what_is_shown(
         position = found + len(part.rstrip())
 
 
+def options_of(command: Any) -> list[str]:
+    return [name for option in command.params for name in (*option.opts, *option.secondary_opts)]
+
+
 def test_options_of_shown_commands_exist() -> None:
     unknown = []
     for page, arguments in commands():
         command: Any = get_command(app)
-        known = {"--help", *option_names(command)}
+        known = {"--help", *options_of(command)}
         for word in arguments:
             if word in getattr(command, "commands", {}):
-                command = command.commands[word]
-                known |= set(option_names(command))
+                command = command.get_command(None, word)
+                known |= {*options_of(command)}
             elif re.match(r"--?[a-z]", word) and word not in known:
                 unknown.append(f"{page}: {word} in capeval {' '.join(arguments)}")
     assert unknown == []
@@ -100,10 +104,6 @@ def commands() -> Iterator[tuple[str, list[str]]]:
                 text = re.split(r"\s#\s", part.strip())[0]
                 if text.startswith("capeval "):
                     yield page, shlex.split(text)[1:]
-
-
-def option_names(command: Any) -> list[str]:
-    return [name for option in command.params for name in (*option.opts, *option.secondary_opts)]
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -22,11 +22,10 @@ from capeval.files.reading import validated
 from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models.devices import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
+from capeval.show.formats import print_fields
 from capeval.show.numbers import billions, plain_number, thousands
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table
-from capeval.show.terminal import print_fields
 from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.long_work import finished
 from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.text import nearest, shown
 from capeval.video import FrameReader, open_reader
 

@@ -11,8 +11,7 @@ from capeval.files.jsonl import write_atomic
 from capeval.files.outputs import check_output
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.show.numbers import plain_number, tenths
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import Page
 from capeval.text import one_line
 from capeval.video import FrameSet, decoder_named, read_policy

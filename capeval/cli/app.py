@@ -10,15 +10,68 @@ import threading
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from capeval.cli.commands import COMPLETING, Commands
+from capeval.cli.commands import COMPLETING, GROUPS, HEADINGS, PLACES, declared
+from capeval.cli.running import work_of
 from capeval.errors import CapevalError
 from capeval.llm.tracing import trace
 from capeval.text import describe, one_line, raised_at
 from capeval.version import __version__
+
+
+class Commands(TyperGroup):
+    """A group whose commands are imported when they are looked up.
+
+    `prefix` is what is typed before their names.
+    """
+
+    prefix = ""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        headed = [] if self.prefix else [name for names in HEADINGS.values() for name in names]
+        names = [one.removeprefix(self.prefix) for one in PLACES if one.startswith(self.prefix)]
+        self.commands: Any = dict.fromkeys(name.split(" ")[0] for name in (*headed, *names))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.commands]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _made(self.prefix + cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_help(self, *given: Any) -> None:
+        """Print the help; the help of `capeval` itself imports no command."""
+        if not self.prefix:
+            self.commands = {
+                name: TyperCommand(name, help=summary, rich_help_panel=heading)
+                for heading, commands in HEADINGS.items()
+                for name, summary in commands.items()
+            }
+        super().format_help(*given)
+
+
+def _made(name: str) -> Any:
+    """Return a command, imported, or a group of commands."""
+    around = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    around.callback()(lambda: None)
+    word = name.rpartition(" ")[2]
+    if name in PLACES:
+        work: Any = work_of(declared(name))
+        around.command(word, context_settings=work.settings)(work)
+    else:
+        summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
+        group = type("Group", (Commands,), {"prefix": f"{name} "})
+        around.add_typer(typer.Typer(cls=group, help=summary, no_args_is_help=True), name=word)
+    made: Any = get_command(around)
+    return made.commands[word]
+
 
 app = typer.Typer(
     name="capeval",
@@ -144,11 +197,10 @@ def _run() -> int:
             # Otherwise Python would find a closed pipe only at exit.
             sys.stdout.flush()
     except SystemExit as end:
-        # Typer and rich turn a closed pipe into exit code 1, which means an internal error. No
-        # command ends like this: any other code would hide that nothing was done.
+        # Typer and rich turn a closed pipe into exit code 1, which means an internal error.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-        # But for completion, and for --install-completion and --show-completion.
+        # Only completion, --install-completion and --show-completion end like this.
         if COMPLETING not in os.environ and not sys.argv[-1].endswith("-completion"):
             raise
         code = int(end.code or 0)
@@ -187,7 +239,7 @@ def _flush() -> None:
 
 def _usage(message: str, context: object) -> str:
     command = getattr(context, "command_path", "capeval")
-    # Newer versions of typer say that of a value that is not one of the choices.
+    # Newer versions of typer add this to the message about a wrong choice.
     message = message.replace("Value error, ", "")
     return f"{message.rstrip('.')}; see {command} --help"
 

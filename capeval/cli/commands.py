@@ -1,87 +1,421 @@
-"""The groups of commands: the modules of the others are not imported when one is called."""
+"""The commands: where each is, its options for typer, and what the user's file sets of them."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
 
-from capeval.cli.command_table import GROUPS, HEADINGS, PLACES, declared
-from capeval.cli.defaults import set_defaults
-from capeval.cli.running import work_of
+from capeval.config import OF_OPTIONS, config_file, from_here, keyless_addresses, read_config
+from capeval.errors import InputError, UsageError
+from capeval.options import (
+    JUDGE,
+    LIMITS,
+    OUTPUT,
+    PANELS,
+    Command,
+    Excludes,
+    Option,
+    checked,
+    declares,
+    listed,
+    option,
+    options_of,
+    refuse_empty,
+)
+from capeval.text import nearest, shown
+
+if TYPE_CHECKING:
+    from capeval.show.result import Output
+
+HEADINGS = {
+    "Evaluate": {
+        "eval": "Generate, judge, score and report, in one command.",
+        "generate": "Caption videos with a video-language model.",
+        "judge": "Judge captions event by event and score them: precision, recall and F1.",
+        "report": "Write one HTML file that shows what a model gets wrong, and why.",
+        "compare": "Compare judged runs over the videos scored in all of them: is B better than A?",
+        "leaderboard": "Rank judged runs by overall F1, or graded runs by accuracy.",
+    },
+    "Trust": {
+        "check": "Check a set of annotations: every problem, what may be a mistake, and "
+        "statistics.",
+        "probe": "Check how far a judge can be trusted, without human labels.",
+        "calibrate": "Correct a judge's scores with labels of some captions: what would the raters "
+        "give?",
+        "correlate": "Correlate metrics with human ratings: does the judge rank captions as humans "
+        "do?",
+        "rate": "Have humans rate captions without knowing who wrote them.",
+    },
+    "Questions": {
+        "mcq": "Answer and grade multiple-choice questions: TUNA-MCQ, TOMATO, Video-MME, your own.",
+    },
+    "Make a benchmark": {
+        "annotate": "Annotate videos: filter, draft, review, agree, merge.",
+        "mcq construct": "Construct questions from annotations: draft, check, filter, review.",
+    },
+    "Look closer": {
+        "score": "Score stored verdicts again, without any model.",
+        "inspect": "Show why one video has its score: its caption, events, verdicts and repairs.",
+        "plot": "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by "
+        "commas.",
+        "metrics": "Compute caption metrics, and write each caption's values to metrics.jsonl.",
+        "models": "List the models that `capeval generate` knows.",
+        "frames": "Show which frames of a video a model would see.",
+        "runs": "List all runs with their judges, scores and sizes.",
+        "cache": "Show where the cache of models' replies is and what it contains.",
+    },
+}
+"""By heading, each command with its line in `capeval --help`."""
+
+GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
+"""The groups that the list of all commands does not have under their own names."""
+
+PLACES = {
+    "eval": "capeval.evaluating.eval:eval_command",
+    "generate": "capeval.captioners.generate:open_generating",
+    "judge": "capeval.judging.judge:judge_command",
+    "report": "capeval.reporting.report:report_command",
+    "compare": "capeval.comparing.compare:compare",
+    "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
+    "check": "capeval.evaluating.check:check_command",
+    "probe": "capeval.trust.probe:probe_command",
+    "calibrate": "capeval.trust.calibrate:calibrate",
+    "correlate": "capeval.correlation.correlate:correlate",
+    "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
+    "rate merge": "capeval.rating.rate_merge:rate_merge",
+    "mcq answer": "capeval.mcq.answer:open_answering",
+    "mcq grade": "capeval.mcq.grade:open_grading",
+    "mcq temporal": "capeval.mcq.temporal:mcq_temporal",
+    "mcq construct draft": "capeval.construct.question_drafting:open_question_draft",
+    "mcq construct check": "capeval.construct.question_checks:open_check",
+    "mcq construct filter": "capeval.construct.question_filter:open_filtering",
+    "mcq construct review": "capeval.construct.review:construct_review",
+    "annotate filter": "capeval.construct.video_filter:annotate_filter",
+    "annotate draft": "capeval.construct.annotation_drafting:open_draft",
+    "annotate review": "capeval.construct.review:annotate_review",
+    "annotate agree": "capeval.construct.annotation_agreement:annotate_agree",
+    "annotate merge": "capeval.construct.annotation_merging:annotate_merge",
+    "score": "capeval.scoring.score:score_command",
+    "inspect": "capeval.reporting.inspect:inspect",
+    "plot": "capeval.reporting.plot:plot_command",
+    "metrics": "capeval.metrics.measure:open_measuring",
+    "models": "capeval.captioners.catalogue:models_command",
+    "frames": "capeval.captioners.sample_frames:frames_command",
+    "runs": "capeval.evaluating.stored:runs_command",
+    "cache": "capeval.evaluating.stored:cache_command",
+}
+"""Where each command is."""
+
+
+def declared(name: str) -> Command:
+    """Return the command of a name, imported."""
+    module, _, attribute = PLACES[name].partition(":")
+    found: Command = getattr(import_module(module), attribute).command
+    return found
+
 
 COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
+_ADDRESSES = {"base_url", "model_url", "judge_url"}
+_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+"""What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
+what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
-class Commands(TyperGroup):
-    """A group whose commands are imported when they are looked up.
 
-    `prefix` is what is typed before their names.
+_NO_TABLES = "--format is for tables, and --json prints none; omit one of them"
+
+
+@declares
+class SharedOptions:
+    """Options that commands share, by the names that `@command` has for them.
+
+    Parameters
+    ----------
+    max_failed : Let this many fail: 3, or 1%.
+    yes : Spend more than $1 without asking.
+    dry_run : Show what is left to do and its cost, and stop.
+    as_json : Print the whole result as JSON.
+    form : The format of the tables: table, markdown, latex. By default table.
+    form_or_csv : The format of the tables: table, markdown, latex, csv. By default table.
+    full : Print everything, not only what matters most.
     """
 
-    prefix = ""
+    rules: ClassVar = (
+        Excludes("as_json", "form", _NO_TABLES),
+        Excludes("as_json", "form_or_csv", _NO_TABLES),
+    )
+    max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
+    yes: bool = option(False, panel=LIMITS, name="--yes -y")
+    dry_run: bool = option(False, panel=OUTPUT)
+    as_json: bool = option(False, panel=OUTPUT, name="--json")
+    form: Literal["table", "markdown", "latex"] | None = option(
+        None, panel=OUTPUT, name="--format", metavar="FORMAT"
+    )
+    form_or_csv: Literal["table", "markdown", "latex", "csv"] | None = option(
+        None, panel=OUTPUT, name="--format", metavar="FORMAT"
+    )
+    full: bool = option(False, panel=OUTPUT)
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.commands: Any = _Imported(self.prefix)
 
-    def format_help(self, *given: Any) -> None:
-        """Print the help; that of all commands has their lines from the table."""
-        imported = self.commands
-        if not self.prefix:
-            self.commands = {
-                name: TyperCommand(name, help=summary, rich_help_panel=heading)
-                for heading, commands in HEADINGS.items()
-                for name, summary in commands.items()
-            }
+@dataclass(frozen=True)
+class _Typed:
+    """A field of a class of options, as the command line and the user's file have it."""
+
+    options: type
+    field: str
+    declared: Option
+    default: Any
+
+    @property
+    def names(self) -> list[str]:
+        return (self.declared.name or f"--{self.field.replace('_', '-')}").split()
+
+    @property
+    def takes_several(self) -> bool:
+        return self.declared.kind in (list[str], list[str] | None)
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return str(self.declared.metavar) if self.declared.positional else self.names[0]
+
+    @property
+    def key(self) -> str:
+        """Its name in the file."""
+        return self.names[0].lstrip("-").replace("-", "_")
+
+    def read(self, value: Any, label: str) -> Any:
+        """Return the value of the field for a typed one; `UsageError` if it is wrong."""
+        if self.declared.commas:
+            value = listed([value] if isinstance(value, str) else value, label)
+        elif value is None and self.default == ():
+            value = ()
+        refuse_empty(value, label)
+        if self.declared.parse:
+            value = self.declared.parse(value)
+        return checked(self.options, self.field, value, label)
+
+    def parameter(self, more: str) -> inspect.Parameter:
+        """Return the parameter of a function of typer's; `more` is added to its help."""
+        found, default = self.declared, self.default
+        # Where there is no value by default, the help text says what happens instead.
+        if isinstance(default, tuple):
+            default = ",".join(default) or None
+        elif isinstance(default, int | float) and found.kind is not bool:
+            default = str(default).removesuffix(".0")
+        help_text = found.help
+        if self.takes_several and not found.positional:
+            help_text += " Comma-separated." if found.commas else " Repeatable."
+        if found.kind is not bool and default not in (None, MISSING):
+            help_text += f" By default {default}."
+        settings: dict[str, Any] = {
+            "help": help_text + more,
+            "show_default": False,
+            "rich_help_panel": found.panel,
+            # Otherwise typer shows `<bool>` for a flag.
+            "metavar": "" if found.kind is bool else found.metavar,
+        }
+        # In `Annotated` the positional arguments of typer.Option are its names.
+        made = (
+            typer.Argument(**settings)
+            if found.positional
+            else typer.Option(*self.names, **settings)
+        )
+        if default is MISSING:
+            default = inspect.Parameter.empty
+        elif default is not None and self.takes_several:
+            default = default.split(",")
+        return inspect.Parameter(
+            self.field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[found.kind, made],
+        )
+
+
+def _typed_by(command: Command) -> list[_Typed]:
+    """Return the options and arguments of a command."""
+    shared = options_of(SharedOptions)
+    own = [_Typed(command.options, name, *of) for name, of in options_of(command.options).items()]
+    return [*own, *(_Typed(SharedOptions, name, *shared[name]) for name in command.shared)]
+
+
+def _settable(command: Command) -> dict[str, _Typed]:
+    """Return what a file can set of a command, by the names in the file.
+
+    Annotations can also be set where they are an argument: they replace the sample, which is the
+    default of `capeval probe`. Probes have a folder of their own, so that no leaderboard ranks
+    them: theirs is not the folder of the runs.
+    """
+    found = _typed_by(command)
+    named = {one.key: one for one in found if not one.declared.positional}
+    named |= {one.field: one for one in found if one.field == "annotations"}
+    if getattr(command.options, "runs", None) == "runs":
+        runs = Option(kind=str, metavar="DIR", panel=OUTPUT)
+        named["runs"] = _Typed(command.options, "runs", runs, "runs")
+    return named
+
+
+@dataclass(frozen=True)
+class _FromFile:
+    """What the file sets of a field: the text as if it were typed, its place, and more help."""
+
+    value: Any
+    place: str
+    help: str
+
+
+def _from_file(command: Command) -> dict[str, _FromFile]:
+    """Return what the user's file sets of a command's fields; raises `InputError`, `UsageError`."""
+    from rich.markup import escape
+
+    from capeval.llm.tracing import redact
+
+    # While it completes, a shell would show a complaint in the middle of the line.
+    if COMPLETING in os.environ:
+        return {}
+    file = config_file()
+    shared, own = (read_config(file, table) for table in OF_OPTIONS)
+    if not (shared or own):
+        return {}
+    _check_names(file, shared, own)
+    settable = _settable(command)
+    found: dict[str, _FromFile] = {}
+    for table, entries in (("defaults", shared), (_table(command.name), own.get(command.name, {}))):
+        for key, one in settable.items():
+            if key not in entries:
+                continue
+            given = entries[key]
+            # The environment is the user's own; it has the address of a judge.
+            is_judge = key in ("base_url", "judge_url") and one.declared.panel == JUDGE
+            if is_judge and os.environ.get("OPENAI_BASE_URL"):
+                continue
+            place = f"{file}: {table}.{key}"
+            text = _as_typed(one, given, file.parent, place)
+            one.read(text, place)
+            text_of_help = f" {file} sets {escape(redact(shown(given)))}."
+            found[one.field] = _FromFile(text, place, text_of_help)
+    return found
+
+
+def _check_names(file: Path, shared: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Check that the file names commands and options that there are."""
+    known = {name: {*_settable(declared(name))} for name in PLACES}
+    tables: list[tuple[str, Any, set[str]]] = [("defaults", shared, set().union(*known.values()))]
+    for name, entries in own.items():
+        if name not in known:
+            near = nearest(name, list(known)) or f"; name one of {', '.join(known)}"
+            raise InputError(f"is not a command{near}", file=file, field=_table(name))
+        tables.append((_table(name), entries, known[name]))
+    for table, entries, names in tables:
+        if not isinstance(entries, dict):
+            raise InputError(f"must be a table, not {shown(entries)}", file=file, field=table)
+        for name in entries:
+            problem = f"there is no such option{nearest(name, sorted(names))}"
+            if name in _ONLY_TYPED:
+                problem = "cannot be set in a file, which somebody else may have written"
+            if name not in names - _ONLY_TYPED:
+                raise InputError(problem, file=file, field=f"{table}.{name}")
+
+
+def _table(command: str) -> str:
+    return f'commands."{command}"' if " " in command else f"commands.{command}"
+
+
+def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
+    """Return a value of the file as if it were typed."""
+    found, is_flag = one.declared, one.declared.kind is bool
+    values = given if one.takes_several and isinstance(given, list) else [given]
+    for value in values:
+        if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
+            needed = "true or false" if is_flag else "text or a number"
+            raise InputError(f"must be {needed}, not {shown(value)}", file=place)
+    if is_flag:
+        return given
+    is_path = found.metavar in ("FILE", "DIR", "PATH", "ANNOTATIONS")
+    is_output = is_path and found.panel == OUTPUT
+    texts = [from_here(str(v), folder, is_path=is_path, is_output=is_output) for v in values]
+    return texts if one.takes_several else texts[0]
+
+
+def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:
+    """Return the function that typer makes a command of, with the settings of its context.
+
+    It calls `run` with the declared values, checked as those of the Python function, and with the
+    `Output` that the shared options set.
+    """
+    parameters, in_file = _typed_by(command), _from_file(command)
+
+    def call(context: typer.Context, **given: Any) -> None:
+        from capeval.show.result import Output
+
+        places = {
+            name: one.place
+            for name, one in in_file.items()
+            if "COMMANDLINE" not in str(context.get_parameter_source(name))
+        }
+        keyless_addresses.clear()
+        keyless_addresses.update(given[name] for name in _ADDRESSES & places.keys())
+        values = {
+            one.field: one.read(given[one.field], places.get(one.field) or one.label)
+            for one in parameters
+        }
+        if "runs" in places:
+            values["runs"] = in_file["runs"].value
         try:
-            super().format_help(*given)
-        finally:
-            self.commands = imported
+            shared = {name: values.pop(name) for name in command.shared}
+            how = dict(vars(SharedOptions(**shared)))
+            for field, step in command.steps.items():
+                values[field] = dict(_step_values(step))
+            form = how.pop("form_or_csv")
+            how["form"] = how["form"] or form
+            run(values, Output(quiet=context.find_root().params["quiet"], **how))
+        except UsageError as error:
+            # Nobody remembers an option that was not typed.
+            labels = {one.field: one.label for one in parameters}
+            set_there = [places[n] for n in places if labels.get(n, "--runs") in str(error)]
+            if set_there and type(error) is UsageError:
+                raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
+            raise
+
+    made = [
+        one.parameter(in_file[one.field].help if one.field in in_file else "") for one in parameters
+    ]
+    made.sort(key=_place)
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in (context, *made)}
+    # The docstring, without what only Python needs.
+    text = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    defaults = {name: one.value for name, one in in_file.items()}
+    call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
+    return call
 
 
-class _Imported(Mapping[str, Any]):
-    """The commands of a group by name, each imported at its first use."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._found: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in iter(self):
-            raise KeyError(name)
-        if name not in self._found:
-            full = self._prefix + name
-            self._found[name] = made = _made(full)
-            # While it completes, a shell would show a complaint in the middle of the line.
-            if full in PLACES and COMPLETING not in os.environ:
-                set_defaults({full: made}, lambda: {one: _made(one) for one in PLACES})
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        listed = [name for names in HEADINGS.values() for name in names] if not self._prefix else []
-        rest = (one.removeprefix(self._prefix) for one in PLACES if one.startswith(self._prefix))
-        return iter(dict.fromkeys(one.split(" ")[0] for one in (*listed, *rest)))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+def _step_values(step: str) -> Iterator[tuple[str, Any]]:
+    """Yield what the user's file sets of the arguments of a command that is a step of another."""
+    command = declared(step)
+    in_file = _from_file(command)
+    for one in _typed_by(command):
+        if one.field in in_file and one.options is command.options:
+            given = in_file[one.field]
+            yield one.field, one.read(given.value, given.place)
+            if one.field in _ADDRESSES:
+                keyless_addresses.add(given.value)
 
 
-def _made(name: str) -> Any:
-    """Return a command, imported, or a group of commands."""
-    around = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    around.callback()(lambda: None)
-    word = name.rpartition(" ")[2]
-    if name in PLACES:
-        around.command(word)(work_of(declared(name)))
-    else:
-        summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
-        group = type("Group", (Commands,), {"prefix": f"{name} "})
-        around.add_typer(typer.Typer(cls=group, help=summary, no_args_is_help=True), name=word)
-    made: Any = get_command(around)
-    return made.commands[word]
+def _place(parameter: inspect.Parameter) -> int:
+    """Return the place of a parameter's heading in the help: the same order in all commands."""
+    (info,) = parameter.annotation.__metadata__
+    return PANELS.index(info.rich_help_panel)

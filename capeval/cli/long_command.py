@@ -16,8 +16,7 @@ from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
 from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.show.numbers import money, thousands
-from capeval.show.output import Output
-from capeval.show.result import emit
+from capeval.show.result import Output, emit
 from capeval.text import Loss, counted, listed
 
 T = TypeVar("T")

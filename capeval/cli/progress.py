@@ -18,7 +18,7 @@ from rich.progress import (
 
 from capeval.runs.engine import Status
 from capeval.show.numbers import money, tenths, thousands
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.text import counted, one_line
 
 _SECONDS_BETWEEN_LINES = 10.0

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from capeval.cli.options import typed
+from capeval.cli.commands import typed
 from capeval.options import Command
-from capeval.show.output import Output
+
+if TYPE_CHECKING:
+    from capeval.show.result import Output
 
 
 def work_of(command: Command) -> Callable[..., None]:

@@ -25,8 +25,7 @@ from capeval.options import (
 )
 from capeval.runs.resolve import find_judges
 from capeval.runs.sources import files_read
-from capeval.show.output import Output
-from capeval.show.result import write
+from capeval.show.result import Output, write
 
 
 @declares

@@ -18,11 +18,10 @@ from capeval.errors import CapevalError
 from capeval.files.reading import read_text
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import VIEWS, ScoreRow, highest_of
-from capeval.show.formats import Format, csv_text
+from capeval.show.formats import Format, csv_text, natural_widths, one_screen, print_pages
 from capeval.show.numbers import thousands, whole_percent
 from capeval.show.result import Result
 from capeval.show.table import Page, Table, with_more
-from capeval.show.terminal import natural_widths, one_screen, print_pages
 from capeval.text import Loss, counted
 
 if TYPE_CHECKING:

@@ -36,8 +36,7 @@ from capeval.runs.long_work import finished
 from capeval.runs.resolve import find_captions
 from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
 from capeval.schema.annotation import Weight
-from capeval.show.output import Output
-from capeval.show.result import Lines
+from capeval.show.result import Lines, Output
 from capeval.text import Loss, counted, listed, shown
 
 # A segment of about thirty tokens has one or two elements, of thirty tokens with their keys; this

@@ -17,8 +17,8 @@ from capeval.files.jsonl import dumps, write_atomic
 from capeval.files.outputs import check_output
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.schema import CHARACTERISTICS
+from capeval.show.formats import print_line
 from capeval.show.result import Result
-from capeval.show.terminal import print_line
 from capeval.text import counted, listed, one_line, shown
 
 # Open videos or comments that fit on a screen; --full lists all.

@@ -21,8 +21,7 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored,
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")

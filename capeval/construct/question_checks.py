@@ -39,8 +39,7 @@ from capeval.runs.long_work import finished
 from capeval.runs.sources import annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios

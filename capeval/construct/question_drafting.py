@@ -44,8 +44,7 @@ from capeval.runs.engine import Labels
 from capeval.runs.long_work import finished
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
-from capeval.show.output import Output
-from capeval.show.result import Lines
+from capeval.show.result import Lines, Output
 from capeval.text import Loss, counted, listed, normal_form
 
 PROMPTS = "mcq-construct-v1"

@@ -56,8 +56,7 @@ from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import COUNT, Page, Table, columns
 from capeval.text import counted
 from capeval.video import FrameReader, open_reader

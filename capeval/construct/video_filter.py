@@ -33,10 +33,10 @@ from capeval.runs.concurrency import blocking, in_thread, work_through
 from capeval.runs.engine import Labels, Plan, Progress, ResumableTask, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
 from capeval.schema.annotation import Id, id_text
+from capeval.show.formats import print_line
 from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
 from capeval.show.table import LINE, Kind, Page, Row, Table, columns
-from capeval.show.terminal import print_line
 from capeval.text import counted
 from capeval.video.frames import file_size
 from capeval.video.pyav_decoder import PyAVDecoder

@@ -43,8 +43,7 @@ from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
 from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
 from capeval.show.numbers import money
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.text import counted, one_line
 

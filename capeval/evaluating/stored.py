@@ -17,8 +17,7 @@ from capeval.scoring import Estimate
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.score_parts import Counts, ResultModel
 from capeval.show.numbers import file_size
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns
 from capeval.text import counted, one_line
 

@@ -26,8 +26,7 @@ from capeval.scoring.judged_run import load_scores
 from capeval.scoring.score_parts import VideoScore
 from capeval.scoring.scores import RunScores
 from capeval.scoring.verdicts import snapshots_notice
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.text import Loss, counted, listed
 
 

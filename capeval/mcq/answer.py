@@ -36,7 +36,7 @@ from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.long_work import finished
 from capeval.runs.sources import run_name, tested_model_warnings
 from capeval.schema.question import Question, Response
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
 

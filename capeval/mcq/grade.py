@@ -67,7 +67,7 @@ from capeval.schema.question import Question, Response
 from capeval.scoring.score import score
 from capeval.scoring.signature import VERSION, Signature
 from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 

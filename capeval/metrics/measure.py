@@ -38,8 +38,7 @@ from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.runs.targets import Targets, work_on
 from capeval.schema import Usage
 from capeval.show.numbers import NOTHING, share, tenths
-from capeval.show.output import Output
-from capeval.show.result import Result
+from capeval.show.result import Output, Result
 from capeval.show.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
 from capeval.text import Loss, counted, listed, one_line
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capeval.reporting.inspect import EventView, VideoCard
-from capeval.reporting.page_data import ReportedRun
 from capeval.schema import ELEMENT_TYPES, Relation
 from capeval.scoring import FEWEST_VIDEOS, Scores
 from capeval.scoring.counts import WAYS
@@ -22,25 +21,18 @@ _MOST_LISTED, _MOST_LOSSES = 8, 5
 
 @dataclass(frozen=True)
 class Share:
-    """A row of a stacked bar: whole weights that add up to the row's total."""
+    """A row of a stacked bar: the weight of all elements or of a type, by verdict."""
 
     label: str
-    entailed: int
-    contradicted: int
-    lacked: int
+    weights: Mapping[Relation, int]
 
     @property
     def total(self) -> int:
-        return self.entailed + self.contradicted + self.lacked
+        return sum(self.weights.values())
 
     @property
     def parts(self) -> Mapping[Relation, float]:
-        parts: Mapping[Relation, int] = {
-            "entailment": self.entailed,
-            "contradiction": self.contradicted,
-            "lack": self.lacked,
-        }
-        return {verdict: part / self.total for verdict, part in parts.items()}
+        return {verdict: weight / self.total for verdict, weight in self.weights.items()}
 
 
 @dataclass(frozen=True)
@@ -56,8 +48,8 @@ class LostWeight:
 class Findings:
     """The weaknesses of one run.
 
-    `sentences` are by heading, the same for all runs, and empty where there is nothing to say;
-    `shares` are weights of all elements, then by type.
+    `sentences` are by heading, the same headings for all runs, and "" where the annotations have
+    no such kinds of videos; `shares` are weights of all elements, then by type.
     """
 
     sentences: Mapping[str, str]
@@ -91,11 +83,10 @@ class MissedElements:
     contradicted: int
 
 
-def findings_of(shown: ReportedRun) -> Findings:
+def findings_of(cards: Sequence[VideoCard], scores: Scores) -> Findings:
     """Return the weaknesses of a run."""
-    scored = [card for card in shown.cards if card.status == "scored"]
+    scored = [card for card in cards if card.status == "scored"]
     shares = _shares(scored)
-    scores = shown.run.scores
     sentences = {
         "Weakest type": _ends(scores, "type"),
         "Lacking or contradicted": _weight(shares),
@@ -106,22 +97,24 @@ def findings_of(shown: ReportedRun) -> Findings:
         "Weakest by events": _ends(scores, "events"),
         "Weakest by elements": _ends(scores, "elements"),
         "Weakest domain": _ends(scores, "domain"),
-        "Unmatched events": _unmatched(shown),
+        "Unmatched events": _unmatched(scores),
     }
+    if not scored:
+        sentences = dict.fromkeys(sentences, "No video is scored.")
     totals = [(card.index, card.scores["all"]) for card in scored]
     losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
     losses.sort(key=lambda loss: -loss.lost)
     return Findings(sentences, shares, tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost))
 
 
-def missed_elements(shown: Sequence[ReportedRun]) -> MissedElements:
+def missed_elements(runs: Sequence[Sequence[VideoCard]]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
     Those that most repeats of all runs miss come first; of equals the contradicted, then those of
     the video that lost the most weight.
     """
     found: list[tuple[tuple[float, ...], Missed]] = []
-    for cards in zip(*(one.cards for one in shown), strict=True):
+    for cards in zip(*runs, strict=True):
         scored = [card for card in cards if card.status == "scored"]
         lost = sum(of.total - of.entailed for of in (card.scores["all"] for card in scored))
         for places in zip(*(card.elements for card in scored), strict=True):
@@ -150,30 +143,37 @@ def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
         scores = [card.scores[group] for card in cards if group in card.scores]
         entailed = sum(score.entailed for score in scores)
         contradicted = sum(score.contradicted for score in scores)
-        total = sum(score.total for score in scores)
-        if total:
-            rows.append(Share(group, entailed, contradicted, total - entailed - contradicted))
+        lacked = sum(score.total for score in scores) - entailed - contradicted
+        weights: dict[Relation, int] = {
+            "entailment": entailed,
+            "contradiction": contradicted,
+            "lack": lacked,
+        }
+        if any(weights.values()):
+            rows.append(Share(group, weights))
     return tuple(rows)
 
 
 def _ends(scores: Scores, way: str) -> str:
-    """Return the weakest and the strongest place that have enough videos; nothing if all equal."""
+    """Return the weakest and the strongest place that have enough videos."""
     unit = WAYS[way].unit
-    known = [
-        (name, of)
-        for name, of in scores_by(scores, way).items()
-        if of.f1.value is not None and of.n >= FEWEST_VIDEOS
-    ]
+    places = {name: of for name, of in scores_by(scores, way).items() if of.n}
+    known = {name: of for name, of in places.items() if of.n >= FEWEST_VIDEOS}
+    if len(places) < 2:
+        return ""
     if len(known) < 2:
-        return ""
-    worst_name, worst = min(known, key=lambda one: one[1].f1.value or 0.0)
-    best_name, best = max(known, key=lambda one: one[1].f1.value or 0.0)
-    if worst.f1.value == best.f1.value:
-        return ""
+        return f"Too few videos to compare: two groups of {FEWEST_VIDEOS} are needed."
+    f1 = {name: of.f1.value or 0.0 for name, of in known.items()}
+    low_name, high_name = min(f1, key=lambda name: f1[name]), max(f1, key=lambda name: f1[name])
+    worst, best = known[low_name], known[high_name]
+    gap = f1[high_name] - f1[low_name]
+    if not gap:
+        return f"None: all have F1 {percent(best.f1.value)}."
     text = (
-        f"{place_name(worst_name, 80)}{unit}: F1 {interval(worst.f1)} over "
-        f"{counted(worst.n, 'video')}; the strongest is {place_name(best_name, 80)}{unit} with "
-        f"{interval(best.f1)} over {counted(best.n, 'video')}."
+        f"{place_name(low_name, 80)}{unit}: F1 {interval(worst.f1)} over "
+        f"{counted(worst.n, 'video')}, {percent(gap)} points below the strongest, "
+        f"{place_name(high_name, 80)}{unit} with {interval(best.f1)} over "
+        f"{counted(best.n, 'video')}."
     )
     high, low = worst.f1.high, best.f1.low
     if high is not None and low is not None and high >= low:
@@ -185,31 +185,27 @@ def _weight(shares: Sequence[Share]) -> str:
     if not shares:
         return ""
     everything, *types = shares
-    total = everything.total
+    part = everything.parts
     text = (
-        f"Of the annotated weight the captions entail {percent(everything.entailed / total)}%, "
-        f"lack {percent(everything.lacked / total)}% and contradict "
-        f"{percent(everything.contradicted / total)}%."
+        f"Of the annotated weight the captions entail {percent(part['entailment'])}%, lack "
+        f"{percent(part['lack'])}% and contradict {percent(part['contradiction'])}%."
     )
-    if len(types) > 1:
-        lacked = {one.label: one.lacked / one.total for one in types}
-        wrong = {one.label: one.contradicted / one.total for one in types}
-        text += _highest("Lacking most", lacked) + _highest("Contradicted most", wrong)
+    named: tuple[tuple[str, Relation], ...] = (
+        ("Lacking most", "lack"),
+        ("Contradicted most", "contradiction"),
+    )
+    for what, verdict in named:
+        by_type = {one.label: one.parts[verdict] for one in types}
+        if len({*by_type.values()}) > 1:
+            name = max(by_type, key=lambda one: by_type[one])
+            text += f" {what}: {name} ({percent(by_type[name])}%)."
     return text
-
-
-def _highest(what: str, by_type: Mapping[str, float]) -> str:
-    """Return the type with the highest share; nothing if all are equal."""
-    if len(set(by_type.values())) < 2:
-        return ""
-    name = max(by_type, key=lambda one: by_type[one])
-    return f" {what}: {name} ({percent(by_type[name])}%)."
 
 
 def _main(cards: Sequence[VideoCard]) -> str:
     relations = [e.relation for card in cards for e in card.elements if e.weight == _MAIN]
     if not relations:
-        return ""
+        return "No element has the highest weight."
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
     return (
         f"Of {counted(len(relations), 'element')} of the highest weight, "
@@ -223,7 +219,7 @@ def _events(cards: Sequence[VideoCard]) -> str:
     silent = [event for event in events if not event.matched]
     lost = _lacked(events)
     if not lost or not silent:
-        return ""
+        return "None: every reference event is matched by a candidate event."
     return (
         f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
         f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
@@ -238,7 +234,7 @@ def _lacked(events: Iterable[EventView]) -> int:
 def _order(cards: Sequence[VideoCard]) -> str:
     several = [card for card in cards if len(card.events) > 1]
     if len(several) < FEWEST_VIDEOS:
-        return ""
+        return f"Too few videos of two events or more: {FEWEST_VIDEOS} are needed."
     videos = f"{counted(len(several), 'video')} of two events or more"
     parts = []
     for place in (0, -1):
@@ -251,10 +247,10 @@ def _order(cards: Sequence[VideoCard]) -> str:
     )
 
 
-def _unmatched(shown: ReportedRun) -> str:
-    unmatched = shown.run.scores.unmatched_events
-    if not unmatched.unmatched or unmatched.share is None:
-        return ""
+def _unmatched(scores: Scores) -> str:
+    unmatched = scores.unmatched_events
+    if not unmatched.unmatched:
+        return "None: every candidate event matches a reference event."
     return (
         f"{thousands(unmatched.unmatched)} of "
         f"{counted(unmatched.candidate, 'candidate event')} ({percent(unmatched.share)}%) "

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from pydantic import TypeAdapter
 
 from capeval.errors import InputError, UsageError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     FilePath,
     Notices,
     annotations_option,
@@ -42,10 +43,10 @@ from capeval.schema import (
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.score_parts import VideoScore
+from capeval.show.formats import print_line, print_pages, text_of
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
-from capeval.show.terminal import print_line, print_pages
 from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class InspectOptions:
     index : The video's index.
     """
 
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     run: FilePath = required(positional=True, metavar="RUN")
     index: str = required(positional=True, metavar="VIDEO")
     _: KW_ONLY
@@ -199,6 +201,9 @@ class VideoCard(Result):
             legend.append(f"{_DIFFERS} a human label that differs from the verdict")
         return [Page([table for table in tables if table.rows], notes=["; ".join(legend)])]
 
+    def __str__(self) -> str:
+        return text_of(self.show, width=100)
+
     def show(self, console: Console, *, full: bool = False) -> None:
         print_line(self.headline(), console)
         for line in self._facts():
@@ -296,18 +301,11 @@ def load_human_labels(
     columns: Mapping[str, str] | None = None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> HumanLabels:
-    """Read a human file of element labels; elements without a label are left out with a notice.
+    """Read a human file of element labels; `columns` are the file's by capeval's names.
 
-    `columns` are the file's by capeval's names.
-
-    Raises
-    ------
-    InputError
-        The file is not valid.
-    UsageError
-        It has ratings of whole captions.
+    Elements without a label are left out with a notice. Raises `InputError`; `UsageError` if the
+    file has ratings of whole captions.
     """
-
     table = load_human(path, columns=columns, missing="drop")
     if not isinstance(table, LabelTable):
         raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
@@ -317,9 +315,8 @@ def load_human_labels(
     for key, element, rater, label in zip(
         table.keys, table.elements, table.rater, table.labels, strict=True
     ):
-        result.setdefault(key, {}).setdefault(element, {})[table.raters[rater]] = cast(
-            HumanLabel, label
-        )
+        by_rater = result.setdefault(key, {}).setdefault(element, {})
+        by_rater[table.raters[rater]] = cast(HumanLabel, label)
     return result
 
 
@@ -412,12 +409,6 @@ def _element(one: ElementView, status: str, *, human: bool) -> Row:
 # ---- The command -------------------------------------------------------------------------------
 
 
-def check_has_human(columns: object, human: object) -> None:
-    """Refuse names of columns without the human file that has them."""
-    if columns and human is None:
-        raise UsageError("--columns names columns of a human file; name the file with --human")
-
-
 @command("inspect", "as_json")
 @takes(InspectOptions)
 def inspect(o: InspectOptions) -> VideoCard:
@@ -428,7 +419,6 @@ def inspect(o: InspectOptions) -> VideoCard:
     InputError, UsageError
         The run cannot be loaded, or its annotations lack the video.
     """
-    check_has_human(o.columns, o.human)
     run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
     if o.index not in run.annotated:
         hint = nearest(o.index, list(run.annotated))

@@ -7,21 +7,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, Literal, cast
+
+import numpy as np
 
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
 from capeval.correlation.correlate import CorrelateOptions, CorrelationInputs, read_inputs
-from capeval.correlation.fields import notice_lines
-from capeval.correlation.joining import join
-from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Analysis, analyse
-from capeval.errors import UsageError
+from capeval.correlation.fields import Notice, notice_lines
+from capeval.correlation.joining import Joined, join
+from capeval.errors import MissingExtra, UsageError
 from capeval.files.jsonl import write_atomic
-from capeval.files.metrics import MetricScores
 from capeval.files.outputs import check_output
-from capeval.files.ratings import RatingTable
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     OUTPUT,
     FilePath,
     Notices,
@@ -39,18 +38,33 @@ from capeval.options import (
     takes,
 )
 from capeval.rating.human_scores import is_comparable
-from capeval.reporting.drawing import FORMATS, figure_file, require_plot_extra
-from capeval.reporting.figures import Figure, Scatter, breakdowns, forest_of
-from capeval.reporting.inspect import check_has_human
+from capeval.reporting.figures import (
+    Figure,
+    FigureFormat,
+    Scatter,
+    breakdowns,
+    figure_file,
+    forest_of,
+)
 from capeval.runs.folder import safe_name
 from capeval.scoring.counts import WAYS
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.show.numbers import coefficient, thousands
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.stats.agreement import combine
-from capeval.text import Loss, nearest, shown
+from capeval.text import Loss
 
-N = TypeVar("N", bound=str)
+What = Literal[
+    "all",
+    "types",
+    "characteristics",
+    "domains",
+    "events",
+    "elements",
+    "frames",
+    "forest",
+    "scatter",
+]
 
 _WHY_EMPTY = dict.fromkeys((way.plural for way in WAYS.values()), "no caption is scored") | {
     "characteristics": "no scored video has a visual characteristic",
@@ -59,12 +73,11 @@ _WHY_EMPTY = dict.fromkeys((way.plural for way in WAYS.values()), "no caption is
     "forest": "the two runs cannot be compared",
     "scatter": "the human file yields no score of a caption",
 }
-# The judge's measure that each human score is compared with.
-_MEASURES = {"score": "f1", "f1": "f1", "covered": "recall"}
-_HUMAN = {
-    "score": "Human rating",
-    "f1": "F1 by human labels",
-    "covered": "Covered by human labels",
+# The judge's measure that each human score is compared with, and the label of its axis.
+_MEASURES = {
+    "score": ("f1", "Human rating"),
+    "f1": ("f1", "F1 by human labels (%)"),
+    "covered": ("recall", "Covered by human labels (%)"),
 }
 
 
@@ -80,11 +93,14 @@ class PlotOptions:
     format : The formats: svg, pdf or png.
     """
 
-    what: Sequence[str] = required(kind=str, positional=True, metavar="WHAT", commas=True)
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
+    what: What | Sequence[What] = required(kind=str, positional=True, metavar="WHAT", commas=True)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath = option("figures", metavar="DIR", panel=OUTPUT)
-    format: Sequence[str] = option(("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT)
+    format: FigureFormat | Sequence[FigureFormat] = option(
+        ("pdf",), metavar="FORMAT", commas=True, panel=OUTPUT
+    )
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
     judge: str | None = python_only(None, "Only the verdicts of this judge.")
@@ -104,10 +120,12 @@ def plot(o: PlotOptions) -> list[Path]:
     MissingExtra
         matplotlib is not installed.
     """
-    check_has_human(o.columns, o.human)
     wanted = _wanted(o)
-    forms = _chosen(o.format, FORMATS, "--format")
-    require_plot_extra()
+    forms = cast(list[FigureFormat], list(dict.fromkeys(o.format)))
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("figures need matplotlib", "plot") from None
     judged = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
@@ -115,9 +133,6 @@ def plot(o: PlotOptions) -> list[Path]:
         o.on_notice(line)
     target, inputs = Path(o.out), files_behind(judged.values())
     inputs += [] if o.human is None else [Path(o.human)]
-    for name in wanted:
-        for form in forms:
-            check_output(target / f"{name}.{form}", inputs)
     drawings = _of_runs(judged, wanted, o)
     if o.human is not None and "scatter" in wanted:
         drawings["scatter"] = _scatters(judged, Path(o.human), o)
@@ -133,7 +148,6 @@ def plot(o: PlotOptions) -> list[Path]:
     if not files:
         raise UsageError(f"nothing to draw: {', '.join(wanted)} would be empty")
     for path in files:
-        # Again, now that the names of all figures are known, and before the first is written.
         check_output(path, inputs)
     for path, data in files.items():
         if path.exists():
@@ -143,31 +157,17 @@ def plot(o: PlotOptions) -> list[Path]:
 
 
 def _wanted(o: PlotOptions) -> list[str]:
-    names = _chosen(o.what, ("all", *_WHY_EMPTY), "WHAT")
     two = len(o.judged_runs) == 2
-    if o.human is None and "scatter" in names:
+    if o.human is None and "scatter" in o.what:
         raise UsageError("scatter compares judges with human ratings; name their file with --human")
-    if "all" in names:
+    if "all" in o.what:
         shown_by_all = {"forest": two, "scatter": o.human is not None}
         return [name for name in _WHY_EMPTY if shown_by_all.get(name, True)]
-    if "forest" in names and not two:
+    if "forest" in o.what and not two:
         raise UsageError(
             f"forest shows the differences of two runs, not of {len(o.judged_runs)}; name two"
         )
-    return names
-
-
-def _chosen(names: Sequence[str], known: Sequence[N], option: str) -> list[N]:
-    by_name = {str(one): one for one in known}
-    for name in names:
-        if name not in by_name:
-            raise UsageError(
-                f"{option}: {shown(name)} is unknown; choose from {', '.join(known)}"
-                f"{nearest(name, known)}"
-            )
-    if not names:
-        raise UsageError(f"{option} is empty; choose from {', '.join(known)}")
-    return [by_name[name] for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(o.what))
 
 
 def _of_runs(
@@ -194,7 +194,7 @@ def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> l
     files: dict[str, list[Path]] = {}
     for run in scored:
         files.setdefault(run.file.parent.name, []).append(run.file)
-    sides = read_inputs(
+    inputs = read_inputs(
         CorrelateOptions(
             human=human,
             metric=files,
@@ -205,24 +205,20 @@ def _scatters(judged: Mapping[str, JudgedRun], human: Path, o: PlotOptions) -> l
         )
     )
     order = [name for run in judged.values() for name in (run.name, run.model) if name]
-    scatters, warnings = scatters_of(sides, order=order)
+    scatters, warnings = scatters_of(inputs, order=order)
     for line in warnings:
         o.on_notice(line)
     return [*scatters]
 
 
 def scatters_of(
-    sides: CorrelationInputs, *, order: Sequence[str] = ()
+    inputs: CorrelationInputs, *, order: Sequence[str] = ()
 ) -> tuple[list[Scatter], list[str]]:
     """Return a scatter plot of each judge's scores and the human scores, and warnings.
 
     Points are in the units of their axes: percent, or the human raters' own scale. Several raters'
-    scores of a caption are averaged. A warning names the captions without a score by a judge, and
-    counts those of systems that it did not judge.
-
-    Parameters
-    ----------
-    order : systems that come first, so that they look the same as in other figures of these runs
+    scores of a caption are averaged. Systems in `order` come first, so that they look the same as
+    in other figures of these runs.
 
     Raises
     ------
@@ -230,64 +226,46 @@ def scatters_of(
         A judge scored none of the rated captions.
     """
     found: list[Scatter] = []
-    warnings = notice_lines(sides.warnings)
-    for human in sides.scores:
+    warnings: list[Notice] = [*inputs.warnings]
+    for human in inputs.scores:
         if human.name not in _MEASURES:
             continue
-        for judge in sides.sources.judges:
-            metric = sides.sources.metrics[f"{judge}:{_MEASURES[human.name]}"]
-            if is_comparable(human.name, metric.measure):
-                scatter, more = _scatter(sides, human, judge, order)
-                found.append(scatter)
-                warnings += more
-    return found, list(dict.fromkeys(warnings))
+        measure, label = _MEASURES[human.name]
+        for judge in inputs.sources.judges:
+            metric = inputs.sources.metrics[f"{judge}:{measure}"]
+            if not is_comparable(human.name, metric.measure):
+                continue
+            joined = join(human, [metric], "drop")
+            warnings += joined.warnings
+            name = "scatter" if len(inputs.sources.judges) == 1 else f"scatter-{judge}"
+            x = f"{'F1' if measure == 'f1' else measure.title()} by {judge} (%)"
+            found.append(_scatter(name, x, label, joined, order))
+    return found, list(dict.fromkeys(notice_lines(warnings)))
 
 
-def _scatter(
-    sides: CorrelationInputs, human: RatingTable, judge: str, order: Sequence[str]
-) -> tuple[Scatter, Sequence[str]]:
-    measure = _MEASURES[human.name]
-    name = f"{judge}:{measure}"
-    metric = sides.sources.metrics[name]
-    mine, others = _of_these_systems(human, metric)
-    joined = join(mine, [metric], "drop")
-    warnings = notice_lines(joined.warnings)
-    if others:
-        warnings.append(
-            f"{human.file}: {others:,} of {len(human.keys):,} rated captions are of other systems "
-            "and left out"
-        )
-    settings = Analysis(protocol=protocol(None, ["kendall_b"], ["pooled"]))
-    (result, *_), _, _ = analyse(joined, settings)
-    scale = 1 if human.name == "score" else 100
+def _scatter(name: str, x: str, y: str, joined: Joined, order: Sequence[str]) -> Scatter:
+    from scipy.stats import kendalltau
+
+    (scores,) = joined.metrics.values()
     rated = combine(joined.ratings, "mean")
+    known = ~np.isnan(rated)
+    tau = kendalltau(scores[known], rated[known]).statistic
+    scale = 100 if y.endswith("(%)") else 1
     points: dict[str, list[tuple[float, float]]] = {}
-    for (_, system), x, y in zip(joined.keys, joined.metrics[name], rated, strict=True):
-        if not math.isnan(y):
-            points.setdefault(system or "captions", []).append((100 * float(x), scale * float(y)))
+    for (_, system), score, rating in zip(joined.keys, scores, rated, strict=True):
+        if not math.isnan(rating):
+            points.setdefault(system or "captions", []).append(
+                (100 * float(score), scale * float(rating))
+            )
     first = [system for system in order if system in points]
-    count = sum(map(len, points.values()))
-    tau = "none" if result.value is None else coefficient(result.value)
-    return (
-        Scatter(
-            name="scatter" if len(sides.sources.judges) == 1 else f"scatter-{judge}",
-            x=f"{measure.title() if measure != 'f1' else 'F1'} by {judge} (%)",
-            y=_HUMAN[human.name] + ("" if human.name == "score" else " (%)"),
-            points={system: tuple(points[system]) for system in [*first, *points]},
-            note=f"Kendall τ-b {tau}, n = {thousands(count)}",
-        ),
-        warnings,
+    value = "none" if math.isnan(tau) else coefficient(float(tau))
+    return Scatter(
+        name=name,
+        x=x,
+        y=y,
+        points={system: tuple(points[system]) for system in [*first, *points]},
+        note=f"Kendall τ-b {value}, n = {thousands(int(known.sum()))}",
     )
-
-
-def _of_these_systems(human: RatingTable, metric: MetricScores) -> tuple[RatingTable, int]:
-    """Return the human scores of a metric's systems, and how many are of other systems."""
-    systems = {system for _, system in (*metric.scores, *metric.missing)}
-    kept = [place for place, (_, system) in enumerate(human.keys) if system in systems]
-    if None in systems or not kept:
-        # One side names no systems, or nothing matches: joining them reports it.
-        return human, 0
-    return human.take(kept), len(human.keys) - len(kept)
 
 
 @command("plot", options=PlotOptions)

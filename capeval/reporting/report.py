@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.files.annotations import annotations_hash
 from capeval.files.outputs import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.money import read_prices
 from capeval.options import (
+    COLUMNS_OF_HUMAN,
     FilePath,
     Notices,
     annotations_option,
@@ -33,19 +37,17 @@ from capeval.options import (
     runs_option,
     takes,
 )
-from capeval.reporting.inspect import HumanLabels, check_has_human, load_human_labels
-from capeval.reporting.page_data import Strip, strips
-from capeval.reporting.report_page import MARK, report_html, same_annotations
+from capeval.reporting.inspect import HumanLabels, load_human_labels
+from capeval.reporting.report_page import MARK, Strip, report_html
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.scores import scores_headline
 from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
-from capeval.show.output import Output
-from capeval.show.result import Result
-from capeval.show.table import Page
+from capeval.show.result import Output, Result
 from capeval.text import counted, listed
+from capeval.video import FrameReader, open_reader
 
 T = TypeVar("T")
 
@@ -56,6 +58,13 @@ _FRAMES = 8
 _MANY_VIDEOS = 100
 # A browser reads the whole page before it shows anything, and text of 512 MB not at all.
 _EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
+
+
+# Eight such frames are 20 to 60 kB, and large enough to be looked at one by one.
+_LONGEST_SIDE = 480
+_QUALITY = 60
+# Each decodes with all cores; the second reads its file while the first decodes.
+_READERS = 2
 
 
 @declares
@@ -70,6 +79,7 @@ class ReportOptions:
     track : Wraps the iterator over the videos' frames, given with its length, to show progress.
     """
 
+    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     judged_runs: Sequence[FilePath] = judged_runs_argument()
     _: KW_ONLY
     out: FilePath | None = out_option()
@@ -97,9 +107,6 @@ class Report(Result):
         scores = scores_headline(self.scores).removesuffix(".")
         return f"{scores}; report: {self.file} ({file_size(self.size)})"
 
-    def pages(self, *, full: bool = False) -> list[Page]:
-        return []
-
 
 @takes(ReportOptions)
 def report(o: ReportOptions) -> Report:
@@ -115,11 +122,10 @@ def report(o: ReportOptions) -> Report:
     """
     if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
-    check_has_human(o.columns, o.human)
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
-    same_annotations(loaded)
+    _check_same_annotations(loaded)
     for line in (line for run in loaded.values() for line in run.notices):
         o.on_notice(line)
     file = Path("report.html" if o.out is None else o.out)
@@ -143,6 +149,20 @@ def report(o: ReportOptions) -> Report:
     return Report(file, len(page.encode("utf-8")), scores)
 
 
+def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
+    (first, one), *others = runs.items()
+    for name, run in others:
+        # Equal annotations need not be hashed.
+        if run.annotations != one.annotations and (
+            annotations_hash(run.annotations) != annotations_hash(one.annotations)
+        ):
+            raise UsageError(
+                f"{first} and {name} have different annotations ({one.annotations_path}, "
+                f"{run.annotations_path}); make a report of each, or name one file for both with "
+                "--annotations"
+            )
+
+
 def _check_overwrite(file: Path) -> None:
     """Refuse to replace a file that is not a report."""
     if not file.is_file():
@@ -158,31 +178,26 @@ def _check_labels(
 ) -> None:
     """Report how many labels cannot be shown."""
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
-    known = {
-        (annotation.index, element)
-        for annotation in next(iter(runs.values())).annotations
-        for element in annotation.elements
-    }
-    counts = Counter(
-        "other" if system not in systems else "used" if (index, element) in known else "unknown"
+    (first, *_) = runs.values()
+    known = {index: {*one.elements} for index, one in first.annotated.items()}
+    shown = [
+        system in systems and element in known.get(index, ())
         for (index, system), elements in labels.items()
         for element, raters in elements.items()
         for _ in raters
-    )
-    if not counts["used"]:
+    ]
+    if not any(shown):
         named = sorted({system or "(none)" for _, system in labels})
         raise InputError(
             f"has no label for {', '.join(runs)}; its systems are {listed(named)}, and "
             "its videos and elements must be those of the annotations",
             file=file,
         )
-    if unknown := counts["unknown"]:
+    if left_out := shown.count(False):
         on_notice(
-            f"{file}: {counted(unknown, 'label')} of these runs left out: the video or element is "
-            "not annotated"
+            f"{file}: {left_out:,} of {counted(len(shown), 'label')} left out: of another system, "
+            "or of a video or element that is not annotated"
         )
-    if other := counts["other"]:
-        on_notice(f"{file}: {counted(other, 'label')} of other systems left out")
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:
@@ -235,7 +250,7 @@ def _strips(
             raise
         o.on_notice(f"no frames are shown: {missing_extra}")
         return {}
-    broken = {index: strip.note for index, strip in found.items() if strip.note}
+    broken = {index: strip for index, strip in found.items() if isinstance(strip, str)}
     without = {index: str(error) for index, error in missing.items()} | broken
     if without:
         index, why = next(iter(without.items()))
@@ -244,9 +259,43 @@ def _strips(
             f"{index} ({why}); name the folder of the videos with --videos"
         )
     # The message without the folder: the page may be sent to others.
-    found |= {index: Strip(note=error.message) for index, error in missing.items()}
+    found |= {index: error.message for index, error in missing.items()}
     # If there are none at all, one line in the page says so instead of one on each card.
     return found if len(without) < total else {}
+
+
+def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]:
+    """Yield the index of every video and `count` frames spread evenly over it.
+
+    A video that cannot be decoded has a note instead. Raises `MissingExtra` without PyAV or Pillow.
+    """
+    try:
+        import av  # noqa: F401
+        import PIL  # noqa: F401
+    except ImportError:
+        # Both in one line, so that a user does not find them missing one after the other.
+        raise MissingExtra("frames need PyAV and Pillow", "frames") from None
+    reader = open_reader(str(count), allow_damaged=True)
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from zip(files, pool.map(partial(_strip, reader), files.values()), strict=True)
+
+
+def _strip(reader: FrameReader, video: Path) -> Strip:
+    from PIL import Image
+
+    try:
+        frames = reader.read(video)
+    except VideoError as error:
+        return error.message
+    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
+    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    made = []
+    for time, pixels in zip(frames.times, frames.frames, strict=True):
+        file = io.BytesIO()
+        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+        small.save(file, "WEBP", quality=_QUALITY)
+        made.append((time, b64encode(file.getvalue()).decode("ascii")))
+    return made
 
 
 @command("report", options=ReportOptions)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,17 +14,16 @@ from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison, Contender
 from capeval.comparing.differences import Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
-from capeval.errors import UsageError
-from capeval.files.annotations import annotations_hash
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
-from capeval.reporting.inspect import HumanLabels, cards_of, named_label
-from capeval.reporting.page_data import LETTERS, ReportedRun, Strips, payload
-from capeval.schema import ELEMENT_TYPES, RELATIONS, Usage
+from capeval.reporting.inspect import LABELS, HumanLabels, VideoCard, cards_of, named_label
+from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, RELATIONS, HumanLabel, Usage
 from capeval.schema.annotation import Weight
-from capeval.scoring import FEWEST_VIDEOS
+from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
+from capeval.scoring.counts import COUNTS
 from capeval.scoring.judged_run import JudgedRun
+from capeval.scoring.score_parts import VideoScore
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
 from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import (
@@ -36,6 +37,7 @@ from capeval.show.numbers import (
     place_name,
     plain_number,
     points,
+    tenths,
     thousands,
     with_ends,
 )
@@ -64,25 +66,30 @@ _FORMATS: Mapping[str, Callable[..., str]] = {
 _WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
 
 
-def same_annotations(runs: Mapping[str, JudgedRun]) -> None:
-    """Check that the runs can be in one report.
+LETTERS: Mapping[HumanLabel, str] = {
+    "entailment": "e",
+    "lack": "l",
+    "contradiction": "c",
+    "covered": "y",
+    "not covered": "n",
+}
 
-    Raises
-    ------
-    UsageError
-        They have different annotations.
-    """
-    (first, one), *others = runs.items()
-    for name, run in others:
-        # Equal annotations need not be hashed.
-        if run.annotations != one.annotations and (
-            annotations_hash(run.annotations) != annotations_hash(one.annotations)
-        ):
-            raise UsageError(
-                f"{first} and {name} have different annotations ({one.annotations_path}, "
-                f"{run.annotations_path}); make a report of each, or name one file for both with "
-                "--annotations"
-            )
+
+Strip = str | list[tuple[float, str]]
+"""Frames of a video, each with its seconds and a WebP in base64; or why there are none."""
+
+Strips = Mapping[str, Strip]
+"""By index."""
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A run with its letter and name in the report."""
+
+    letter: str
+    name: str
+    run: JudgedRun
+    cards: tuple[VideoCard, ...]
 
 
 def report_html(
@@ -112,7 +119,7 @@ def report_html(
     ]
     heads = [_head(one, prices) for one in shown]
     texts: list[Mapping[str, str]] = [head["findings"].sentences for head in heads]
-    has_frames = any(strip.frames for strip in (strips or {}).values())
+    has_frames = any(not isinstance(strip, str) for strip in (strips or {}).values())
     differences = _paired(shown)
     overall = [one.run.scores.overall.all for one in shown]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
@@ -146,7 +153,7 @@ def report_html(
             if any(grid.sizes)
         ],
         place_of={card.index: place for place, card in enumerate(shown[0].cards)},
-        missed=missed_elements(shown),
+        missed=missed_elements([one.cards for one in shown]),
         several=len(shown) > 1,
         fewest=FEWEST_VIDEOS,
         baseline_note=BASELINE_NOTE,
@@ -200,7 +207,7 @@ def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
-        "findings": findings_of(one),
+        "findings": findings_of(one.cards, scores),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
     }
@@ -288,3 +295,152 @@ def notices(shown: Sequence[ReportedRun]) -> list[str]:
                 f"{plain_number(100 * LEAST_SCORED)}%: this is not a score of the whole set."
             )
     return found
+
+
+# ---- The data of the page's script -------------------------------------------------------------
+
+# Every video with the results of each run, in few bytes. The layout, which `report.js` reads:
+#
+#     {"types": [...], "characteristics": [...], "domains": [...], "raters": [...],
+#      "labels": {letter: [sign, word]}, "runs": [{"letter", "name"}],
+#      "labelled": whether human labels are shown,
+#      "videos": [{"index", "file", "kinds": [place in characteristics], "domain": place or null,
+#                  "url": of the video, relative to the page or with its data,
+#                  "events": [[sentence, [[content, place in types, weight], ...],
+#                              start in seconds, where known], ...],
+#                  "frames": [[seconds, WebP in base64], ...] or why there are none,
+#                  "gaps": {letters of two runs: [later − earlier in points of F1, or null, for all
+#                                                 elements and for each type]},
+#                  "runs": [{"status", "reason", "caption", "candidate_events": [...],
+#                            "matches": [...],
+#                            "scores": [[entailed, contradicted, total, precision, recall, f1]
+#                                       or null, for all elements and for each type],
+#                            "verdicts": "ecl...", "votes": ["ecl...", ...], "notes": [...],
+#                            "human": [[element, place in raters, label, 1 if the verdict differs],
+#                                      ...]}]}]}
+#
+# Elements are counted over all events from 0. A verdict is a letter: e(ntailed), l(acking),
+# c(ontradicted); a human label may also be y (covered) or n (not covered). Counts are numbers;
+# seconds, measures and gaps are rounded texts, since the script rounds nothing. Empty fields are
+# left out.
+
+VideoScores = Mapping[str, Mapping[str, VideoScore]]
+
+
+def payload(
+    shown: Sequence[ReportedRun],
+    strips: Strips | None = None,
+    urls: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the data of runs that are judged with the same annotations."""
+    domains = sorted({card.domain for card in shown[0].cards if card.domain})
+    raters = sorted(
+        {
+            rater
+            for one in shown
+            for card in one.cards
+            for element in card.elements
+            for rater in element.human
+        }
+    )
+    scores = {one.letter: one.run.scores.videos for one in shown}
+    place_of = {rater: place for place, rater in enumerate(raters)}
+    return {
+        "types": list(ELEMENT_TYPES),
+        "characteristics": list(CHARACTERISTICS),
+        "domains": domains,
+        "raters": raters,
+        "labels": {letter: list(LABELS[label]) for label, letter in LETTERS.items()},
+        "labelled": bool(raters),
+        "runs": [{"letter": one.letter, "name": one.name} for one in shown],
+        "videos": [
+            _video(cards, scores, domains, place_of, strips or {}, urls or {})
+            for cards in zip(*(one.cards for one in shown), strict=True)
+        ],
+    }
+
+
+def _video(
+    cards: Sequence[VideoCard],
+    scores: Mapping[str, VideoScores],
+    domains: Sequence[str],
+    raters: dict[str, int],
+    strips: Strips,
+    urls: Mapping[str, str],
+) -> dict[str, Any]:
+    card = cards[0]
+    strip = strips.get(card.index, [])
+    of_runs = {letter: of_run.get(card.index) or {} for letter, of_run in scores.items()}
+    return _full(
+        index=card.index,
+        file=card.video if card.video != card.index else None,
+        url=urls.get(card.index),
+        kinds=[CHARACTERISTICS.index(name) for name in card.characteristics],
+        domain=domains.index(card.domain) if card.domain else None,
+        events=[
+            [
+                event.text,
+                [[e.content, ELEMENT_TYPES.index(e.type), e.weight] for e in event.elements],
+                *([] if event.start is None else [event.start]),
+            ]
+            for event in card.events
+        ],
+        frames=strip if isinstance(strip, str) else [[tenths(time), webp] for time, webp in strip],
+        gaps={
+            one + other: [_gap(of_runs[one], of_runs[other], group) for group in GROUPS]
+            for one, other in combinations(of_runs, 2)
+        },
+        runs=[
+            _judged(one, of_run, raters)
+            for one, of_run in zip(cards, of_runs.values(), strict=True)
+        ],
+    )
+
+
+def _judged(
+    card: VideoCard, scores: Mapping[str, VideoScore], raters: dict[str, int]
+) -> dict[str, Any]:
+    elements = card.elements
+    scored = card.status == "scored"
+    repeats = len(elements[0].votes) if scored else 0
+    return _full(
+        status=card.status,
+        reason=card.reason,
+        caption=card.caption,
+        candidate_events=list(card.candidate_events),
+        matches=list(card.matches),
+        scores=[_numbers(scores.get(group)) for group in GROUPS] if scores else None,
+        verdicts="".join(LETTERS[e.relation] for e in elements if e.relation) if scored else None,
+        votes=[
+            "".join(LETTERS[element.votes[turn]] for element in elements) for turn in range(repeats)
+        ]
+        if repeats > 1
+        else None,
+        notes=list(card.notes),
+        why=[[place, e.explanation] for place, e in enumerate(elements) if e.explanation],
+        human=[
+            [place, raters[rater], LETTERS[label], int(rater in element.disputed_by)]
+            for place, element in enumerate(elements)
+            for rater, label in sorted(element.human.items())
+        ],
+    )
+
+
+def _numbers(one: VideoScore | None) -> list[int | str] | None:
+    if one is None:
+        return None
+    return [
+        *(getattr(one, name) for name in COUNTS),
+        *(percent(getattr(one, name)) for name in MEASURES),
+    ]
+
+
+def _gap(one: Mapping[str, VideoScore], other: Mapping[str, VideoScore], group: str) -> str | None:
+    if group not in one or group not in other:
+        return None
+    return points(other[group].f1 - one[group].f1)
+
+
+def _full(**fields: Any) -> dict[str, Any]:
+    # An empty caption is something; no caption is not.
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}

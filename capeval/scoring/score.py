@@ -31,7 +31,7 @@ from capeval.schema import Annotation
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged, scores_text
 from capeval.scoring.scores import RunScores, Scores
 from capeval.show.numbers import thousands
-from capeval.show.output import Output
+from capeval.show.result import Output
 from capeval.text import counted, one_line
 
 

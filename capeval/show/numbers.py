@@ -14,16 +14,11 @@ class Bounded(Protocol):
     """A value with its interval; None is missing."""
 
     @property
-    def value(self) -> float | None:
-        """The value."""
-
+    def value(self) -> float | None: ...
     @property
-    def low(self) -> float | None:
-        """The lower end."""
-
+    def low(self) -> float | None: ...
     @property
-    def high(self) -> float | None:
-        """The upper end."""
+    def high(self) -> float | None: ...
 
 
 def percent(value: float | None) -> str:

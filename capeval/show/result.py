@@ -1,25 +1,32 @@
-"""Results that show themselves: a sentence, pages of tables, flat records, and files of these."""
+"""Results that show themselves, and `Output`, on which a command prints them."""
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from rich.console import Console
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import dumps, printable_json
 from capeval.files.outputs import write_output
-from capeval.show.formats import Format, csv_text, form_for, records_of, rendered
+from capeval.show.formats import (
+    Format,
+    csv_text,
+    form_for,
+    one_screen,
+    print_pages,
+    records_of,
+    rendered,
+)
 from capeval.show.table import Page, Table
-from capeval.show.terminal import one_screen, print_pages
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from capeval.show.output import Output
+from capeval.text import Loss, one_line
 
 
 class Result(ABC):
@@ -106,6 +113,72 @@ class Lines(Result):
 
     def notices(self) -> Sequence[str]:
         return self.missing
+
+
+@dataclass(frozen=True)
+class Output:
+    """Prints for one command as its options say; if `quiet`, only errors, JSON and each `Loss`.
+
+    With --json or --format, stdout has the JSON or the tables alone, and lines go to stderr.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+    form: Format | None = None
+    full: bool = False
+    yes: bool = False
+    dry_run: bool = False
+    max_failed: str = "0"
+
+    @cached_property
+    def console(self) -> Console:
+        return Console(quiet=self.quiet)
+
+    def text(self, text: str) -> None:
+        if not self.quiet:
+            sys.stdout.write(text + "\n")
+
+    def line(self, text: str) -> None:
+        if not self.quiet:
+            stream = sys.stderr if self.as_json or self.form is not None else sys.stdout
+            # Columns are padded with spaces, which `one_line` would join.
+            stream.write(" ".join(map(_clean, text.split(" "))) + "\n")
+
+    def lost(self, text: str) -> None:
+        """Print a line about money or lost work, even if the command is quiet."""
+        if self.quiet:
+            self.error(f"capeval: {text}")
+        else:
+            self.line(text)
+
+    def json(self, value: Any) -> None:
+        """Print JSON values, their text or a pydantic model, alone on stdout.
+
+        Nothing in their texts can act on a terminal.
+        """
+        if hasattr(value, "model_dump"):
+            value = value.model_dump(mode="json")
+        text = value if isinstance(value, str) else dumps(value, indent=1)
+        sys.stdout.write(printable_json(text) + "\n")
+
+    def notice(self, text: str) -> None:
+        """Print a notice on stderr; if the command is quiet, only a `Loss`."""
+        if not self.quiet or isinstance(text, Loss):
+            self.error(text)
+
+    def warning(self, text: str) -> None:
+        self.notice(type(text)(f"warning: {text}"))
+
+    @staticmethod
+    def error(text: str) -> None:
+        """Print a line on stderr, even if the command is quiet."""
+        sys.stderr.write(_clean(text) + "\n")
+        sys.stderr.flush()
+
+
+def _clean(text: str) -> str:
+    # Names and reasons come from files: none of their control characters reaches the terminal.
+    return one_line(text, 600)
 
 
 def emit(result: Result, output: Output, out: Path | str | None = None) -> None:

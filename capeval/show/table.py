@@ -1,7 +1,7 @@
 """Tables of values: what their columns show, and the flat records that they become.
 
 A table's cells are values. Its columns know how to show them, and what a record of them holds. The
-formats that people read show the first (`capeval.show.terminal`, `capeval.show.formats`),
+formats that people read show the first (`capeval.show.formats`, `capeval.show.formats`),
 CSV and JSON hold the second.
 """
 
@@ -58,9 +58,9 @@ def interval_kind(number: Callable[[float | None], str], missing: str = f" [{NOT
 
 TEXT = Kind()
 LINE = Kind(one_line)
+"""Text from files, on one line."""
 NAMES = {False: LINE, True: Kind(lambda name: f"{one_line(name)}†")}
 """Names of runs, and of published rows."""
-"""Text of others, on one line."""
 PERCENT = Kind(percent)
 COUNT = Kind(thousands)
 VALUE = Kind(lambda of: percent(of.value), parts=_bounds)
@@ -87,13 +87,13 @@ PRF = Kind(
             for name in ("precision", "recall", "f1")
             for end, value in _bounds(getattr(of, name)).items()
         }
-        # Of how many videos a published mean is, is not known.
+        # The number of videos behind a published mean is not known.
         | {".n": of.n or None}
     ),
 )
 """Precision, recall and F1 in percent."""
 F1 = replace(PRF, before=lambda _: "")
-"""The same of which F1 alone is shown."""
+"""Precision, recall and F1, of which only F1 is shown."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ def table_of(title: str, found: Sequence[tuple[Column, Sequence[Any]]], note: st
 def marked(column: Column, values: Sequence[Any], ranked: Sequence[bool]) -> list[Cell]:
     """Return cells of which the best and the second best of the ranked rows are marked.
 
-    What is equal as printed is equal; a row that is alone is not the best.
+    Values that are printed alike are equal, and a single row is not marked.
     """
     texts = ["" if value is None else column.shown(value).text for value in values]
     among = {text for text, one in zip(texts, ranked, strict=True) if one} - {"", NOTHING}
@@ -250,16 +250,16 @@ def marked(column: Column, values: Sequence[Any], ranked: Sequence[bool]) -> lis
 
 @dataclass
 class Page:
-    """Tables that are read together, and what is said about all of them.
+    """Tables that are read together, with notes on all of them.
 
     Attributes
     ----------
     title : a heading above them
-    about : what was measured; every caption of a LaTeX table repeats it
-    remarks : what must be known of a row, by its number from 0; only with this row
-    legend : what columns mean, by their keys; in LaTeX it is below the tables that have them
-    notes : what else is said about them
-    warnings : what a reader must know; with the remarks printed below every table in LaTeX
+    about : the measure and its settings; the caption of each LaTeX table repeats it
+    remarks : notes on single rows, by their numbers from 0; shown only with their row
+    legend : explanations of columns, by key; shown only with these columns
+    notes : other notes, in LaTeX as comments
+    warnings : what a reader must know; in LaTeX below every table, as are the remarks
     signatures : lines to be copied, which are never wrapped
     """
 

@@ -36,8 +36,7 @@ from capeval.scoring.judged_run import load_judged
 from capeval.scoring.score_parts import ResultModel
 from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
-from capeval.show.output import Output
-from capeval.show.result import Result, write
+from capeval.show.result import Output, Result, write
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line

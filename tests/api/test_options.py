@@ -46,17 +46,19 @@ def test_a_value_that_is_wrong_is_refused_by_name(
     assert "\n" not in str(error.value)
 
 
-def test_a_single_text_or_path_is_one_of_several() -> None:
+def test_a_single_text_is_one_of_several_and_commas_separate_as_for_the_command() -> None:
     path: Any = Path("old")
     made = PlotOptions("types", path)
     assert (made.what, made.judged_runs) == (("types",), (path,))
-
-
-def test_commas_separate_values_where_they_do_for_the_command() -> None:
     assert JudgeOptions("c.jsonl", only="a, b").only == ("a", "b")
     assert JudgeOptions("c.jsonl", only=["a, b"]).only == ("a, b",)
     with pytest.raises(UsageError, match="only is empty"):
         JudgeOptions("c.jsonl", only=",")
+
+
+def test_options_that_need_each_other_are_checked_in_python_too() -> None:
+    with pytest.raises(UsageError, match="name the file with --human"):
+        capeval.inspect("old", "a", columns={"score": "mos"})
 
 
 def test_a_share_is_a_text_or_a_number(alone: None) -> None:

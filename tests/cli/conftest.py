@@ -208,9 +208,9 @@ class Workspace:
         """The judge's folder in the run of `fill`'s captions."""
         return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v1"
 
-    def judgments(self) -> dict[str, dict[str, Any]]:
+    def judgments(self, prompts: str = "tuna-cap-v1") -> dict[str, dict[str, Any]]:
         """The stored judgments by index, in the file's order; none before the first."""
-        path = self.judged / "judgments.jsonl"
+        path = self.judged.with_name(f"judge-model@{prompts}") / "judgments.jsonl"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
         assert len({line["index"] for line in lines}) == len(lines)

@@ -48,7 +48,6 @@ def helped(command: str) -> str:
     ("text", "command", "expected"),
     [
         ("defaults.judge = 'gpt-4.1-mini'", "judge", 'capeval.toml sets "gpt-4.1-mini".'),
-        ("commands.judge.judge = 'm'", "judge", 'capeval.toml sets "m".'),
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "judge", 'capeval.toml sets "n".'),
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", 'capeval.toml sets "m".'),
         ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
@@ -56,7 +55,6 @@ def helped(command: str) -> str:
         ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
         ("commands.'mcq answer'.single = 'middle'", "mcq answer", 'sets "middle".'),
         ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
-        ("defaults.format = 'latex'", "compare", 'capeval.toml sets "latex".'),
     ],
 )
 def test_the_help_shows_what_the_file_sets(
@@ -69,30 +67,20 @@ def test_the_help_shows_what_the_file_sets(
 @pytest.mark.parametrize(
     ("text", "command", "complaint"),
     [
-        ("defaults.jugde = 'm'", "score old", "defaults.jugde: there is no such option"),
         ("defaults.jugde = 'm'", "cache info", 'did you mean "judge"?'),
         ("commands.jugde.judge = 'm'", "score old", "commands.jugde: is not a command; did you"),
-        ("commands.mcq.answer = {}", "score old", "is not a command; name one of eval,"),
-        ("commands.score.seed = 1", "score old", "commands.score.seed: there is no such option"),
         ("commands.'mcq grade'.blind = true", "judge", 'commands."mcq grade".blind: there is'),
         ("commands.score = 3", "score old", "commands.score: must be a table, not 3"),
         ("defaults = 3", "score old", "defaults: must be a table, not 3"),
-        ("commands.score.runs = 'r'", "score old", "commands.score.runs: there is no such"),
         ("defaults.runs = true", "score old", "defaults.runs: must be text or a number, not tr"),
-        ("defaults.runs = ''", "score old", "defaults.runs is empty"),
         ("defaults.repeats = 'x'", "score old", "defaults.repeats must be a valid integer"),
         ("defaults.repeats = 0", "score old", "defaults.repeats must be greater than"),
         ("defaults.judge = ''", "score old", "defaults.judge is empty"),
         ("defaults.base_url = ['a']", "judge old", 'base_url: must be text or a number, not ["a"]'),
-        ("defaults.judge = true", "score old", "defaults.judge: must be text or a number, not t"),
-        ("defaults.columns = {a = 'b'}", "report old", "defaults.columns: must be text or a num"),
         ("defaults.full = 'yes'", "score old", 'defaults.full: must be true or false, not "yes"'),
-        ("defaults.format = 'xml'", "compare old new", "defaults.format: 'xml' is not one of"),
-        ("defaults.format = 'xml'", "compare --help", "defaults.format: 'xml' is not one of"),
+        ("defaults.format = 'xml'", "compare --help", "defaults.format must be 'table', 'm"),
         ("defaults.check", "score old", "not valid TOML"),
-        ("endpoints = 3", ASK, "endpoints: must be a table"),
         ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
-        ("endpoints.here = 'x'", ASK, 'endpoints."here": the base URL must look'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
             for name in ("api_key", "force", "max_cost", "model", "out", "ray", "serve", "yes")

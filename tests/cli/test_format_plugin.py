@@ -78,25 +78,18 @@ def test_annotations_of_a_plugin_are_judged_and_scored_again_by_later_commands(
     assert done.code == 0, done.err
     manifest = json.loads((folder / "runs" / "captions" / "manifest.json").read_text())
     assert manifest["annotations"]["path"] == "scenes:scenes.txt"
-    again = capeval(folder, "score", "captions", "--json")
-    assert again.code == 0, again.err
-    scores = json.loads(again.out)
+    scores = capeval(folder, "score", "captions", "--json").json
     assert scores["counts"]["scored"] == 2
-    assert scores["videos"]["v1"]["all"]["f1"] == 1
-    assert scores["videos"]["v1"]["all"]["total"] == 3
+    assert (scores["videos"]["v1"]["all"]["f1"], scores["videos"]["v1"]["all"]["total"]) == (1, 3)
 
 
 def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) -> None:
     (folder / "scenes.txt").write_text("v1 | A dog runs. | a dog runs | 7\n")
     done = judge(folder, "scenes:scenes.txt")
-    assert done.code == 2
-    assert done.err == (
-        'capeval: scenes.txt: line 1: index "v1": events.1.visual_elements.1.weight: must be the '
-        "integer 1, 2 or 3, not 7\n"
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(
+        'capeval: scenes.txt: line 1: index "v1": events.1.visual_elements.1.weight: '
     )
-    (folder / "scenes.txt").write_text("v1 | a | b | 1\nv2 | a | b | 1\nv1 | c | d | 1\n")
-    done = judge(folder, "scenes:scenes.txt")
-    assert 'scenes.txt: line 3: index "v1": index: is duplicated (see line 1)' in done.err
 
 
 BROKEN = 'the annotation format "{}" '
@@ -130,34 +123,18 @@ def test_a_broken_plugin_or_a_wrong_name_is_one_line(
     assert not (folder / "runs").exists()
 
 
-def test_a_format_that_no_longer_works_stops_later_commands_in_one_line(folder: Path) -> None:
-    assert judge(folder, "scenes:scenes.txt").code == 0
-    module = folder / "site" / "scenes_reader.py"
-    module.write_text(READER.replace("for number", "raise OSError(5)\n    for number"))
-    done = capeval(folder, "score", "captions")
-    assert (done.code, done.err.count("\n")) == (2, 1), done
-    assert 'the annotation format "scenes" cannot read it: OSError: 5' in done.err
-    # A search leaves the run out, and its exit code says so.
-    done = capeval(folder, "leaderboard")
-    assert (done.code, "OSError: 5" in done.err) == (3, True)
-
-
 def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) -> None:
     assert judge(folder, "scenes:scenes.txt").code == 0
-    for command in (("leaderboard",), ("leaderboard", "--out", "scenes.txt")):
-        (folder / "scenes.txt").touch()
-        done = typed(folder, *command)  # without the package
-        assert done.err.count("\n") == 1
-        if len(command) == 1:
-            assert done.code == 3
-            assert 'no annotation format is called "scenes"' in done.err
-            assert "left out: runs/captions/lexical-2" in done.err
-        else:
-            assert "--out: scenes.txt is one of the files to be read" in done.err
+    (folder / "scenes.txt").touch()
+    done = typed(folder, "leaderboard")  # without the package
+    assert (done.code, done.err.count("\n")) == (3, 1)
+    assert "left out: runs/captions/lexical-2" in done.err
+    assert 'no annotation format is called "scenes"' in done.err
+    refused = typed(folder, "leaderboard", "--out", "scenes.txt")
+    assert "--out: scenes.txt is one of the files to be read" in refused.err
     assert (folder / "scenes.txt").read_text() == SCENES
 
 
 def test_a_file_with_a_colon_in_its_name_is_a_path(folder: Path) -> None:
     (folder / "broken:videos.json").write_text(json.dumps([record("v1"), record("v2")]))
-    done = judge(folder, "broken:videos.json")
-    assert done.code == 0, done.err
+    assert judge(folder, "broken:videos.json").code == 0

@@ -43,27 +43,24 @@ def complaint(*arguments: str, notices: bool = False) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            "judge none.jsonl --annotations good.json",
-            "none.jsonl: is neither a captions file nor a run",
-        ),
+        ("judge none.jsonl --annotations good.json", "is neither a captions file nor a run"),
         ("judge good.jsonl bad --annotations good.json --judge lexical", 'bad: entry 1: index "v"'),
         ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
         ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
-        ("judge good.jsonl good.jsonl --annotations good.json --judge lexical", "'good'"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
         (
-            "judge good.jsonl --annotations good.json --judge lexical --base-url http://x",
-            "--base-url",
+            "judge good.jsonl --judge lexical --base-url http://x --annotations good.json",
+            "base-url",
         ),
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
+        ("compare a b --json --format latex", "omit one of them"),
         ("score", "capeval score --help"),
         ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score sample", "; `capeval judge sample` makes the runs of the sample"),
-        ("score good.jsonl", "--annotations"),
+        ("score good.jsonl --layout tuna", "name a file with --out"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
         ("score . --annotations good.json", "it has no verdicts"),
     ],
@@ -89,22 +86,12 @@ def test_unexpected_fault_is_ours_and_exits_1(case: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "command", ["judge pipe --annotations good.json --judge lexical", "frames pipe"]
+    "command", ["judge {} --annotations good.json --judge lexical", "frames {}"]
 )
-def test_a_pipe_is_refused_and_not_waited_for(command: str) -> None:
+def test_a_pipe_is_not_waited_for_and_a_link_to_nothing_says_so(command: str) -> None:
     os.mkfifo("pipe")
-    assert "pipe: is not a regular file" in complaint(*command.split(), notices=True)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "judge link --annotations good.json --judge lexical",
-        "frames link",
-        "generate --model gpt-4o --videos link",
-    ],
-)
-def test_a_link_to_nothing_says_so(command: str) -> None:
     Path("link").symlink_to("gone")
-    told = complaint(*command.split(), notices=True)
-    assert "link: is a link to gone, which does not exist" in told
+    line = complaint(*command.format("pipe").split(), notices=True)
+    assert "pipe: is not a regular file" in line
+    line = complaint(*command.format("link").split(), notices=True)
+    assert "link: is a link to gone, which does not exist" in line

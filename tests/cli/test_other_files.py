@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.files.workbooks import save_workbook
 from tests.typed import typed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,20 +20,7 @@ JUDGE = ("--annotations", "sample", "--judge", "lexical")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    texts = ["Failed to obtain answer via API. ", *[*CAPTIONS.values()][1:]]
-    rows = [[n, *row] for n, row in enumerate(zip(CAPTIONS, texts, strict=True))]
-    save_workbook(Path("predictions.xlsx"), [["index", "video", "prediction"], *rows])
     return tmp_path
-
-
-def test_predictions_of_vlmevalkit_are_judged(folder: Path) -> None:
-    done = typed(folder, "judge", "predictions.xlsx", *JUDGE, "--json")
-
-    assert done.code == 0
-    assert "predictions.xlsx: VLMEvalKit's predictions, joined by video" in done.lines
-    assert any("1 video without a caption" in line for line in done.lines)
-    counts = done.json["predictions"]["counts"] if "predictions" in done.json else {}
-    assert (counts["annotated"], counts["captioned"], counts["scored"]) == (10, 9, 9)
 
 
 def test_own_columns_are_named(folder: Path) -> None:
@@ -74,19 +60,6 @@ def test_files_of_one_name_are_runs_named_after_their_folders(folder: Path) -> N
     assert "2 of the arguments are the run 'captions'" in twice.err
 
 
-def test_reasoning_is_removed_from_candidates_of_metrics(folder: Path) -> None:
-    (folder / "c.jsonl").write_text('{"clip": "1", "text": "<think>Is it?</think> A dog."}')
-
-    done = typed(
-        folder,
-        *("metrics", "--candidates", "c.jsonl", "--metric", "length", "--columns", "index=clip"),
-    )
-
-    assert done.code == 0
-    assert "the model's reasoning was removed from 1 caption" in done.err
-    assert json.loads((folder / "metrics.jsonl").read_text())["value"] == 2
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
 def test_what_was_written_has_the_same_scores(folder: Path, suffix: str) -> None:
     assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
@@ -111,11 +84,3 @@ def test_verdicts_of_two_runs_in_one_file_are_refused(folder: Path) -> None:
 
     assert (done.code, len(done.lines)) == (2, 1)
     assert "has two verdicts; keep those of one run" in done.err
-
-
-def test_a_layout_needs_a_file(folder: Path) -> None:
-    done = typed(folder, "score", "none", "--layout", "tuna")
-    assert (done.code, done.lines) == (
-        2,
-        ["capeval: --layout is that of --out; name a file with --out"],
-    )

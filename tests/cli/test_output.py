@@ -13,13 +13,11 @@ import pytest
 from typer.main import get_command
 
 from capeval.cli.app import app
-from tests.captioners.test_generate_command import describe
 from tests.cli.conftest import Workspace
 from tests.cli_runs import ROOT
-from tests.cli_runs import capeval as here
 from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
-from tests.server import LoopbackServer, failure, refusing
+from tests.server import LoopbackServer, refusing
 from tests.typed import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
@@ -37,23 +35,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "command",
-    [COMPARE, ("leaderboard", "--format", "markdown"), ("report", "old"), ("models",)],
-    ids=" ".join,
-)
-def test_quiet_prints_nothing_when_nothing_is_wrong(folder: Path, command: tuple[str, ...]) -> None:
-    for arguments in ((*command, "-q"), ("--quiet", *command)):
-        done = typed(folder, *arguments)
-        assert (done.code, done.out, done.err) == (0, "", "")
-
-
-def test_quiet_still_prints_a_failed_gate_and_json(folder: Path) -> None:
+def test_quiet_prints_only_a_failed_gate_and_json(folder: Path) -> None:
+    for command in (COMPARE, ("leaderboard", "--format", "markdown"), ("report", "old")):
+        for arguments in ((*command, "-q"), ("--quiet", *command)):
+            done = typed(folder, *arguments)
+            assert (done.code, done.out, done.err) == (0, "", "")
     done = typed(folder, "compare", "new", "old", "--fail-under", "f1=0", "-q")
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith("capeval: ")
     assert typed(folder, "score", "old", "--json", "-q").json["overall"]
-    assert typed(folder, "leaderboard", "--json", "-q").json
 
 
 def test_help_lists_the_exit_codes() -> None:
@@ -94,8 +84,8 @@ def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[st
 def commands(group: Any = None, *names: str) -> Iterator[tuple[str, Any]]:
     group = group or get_command(app)
     yield " ".join(names), group
-    for name, inner in getattr(group, "commands", {}).items():
-        yield from commands(inner, *names, name)
+    for name in getattr(group, "commands", {}):
+        yield from commands(group.get_command(None, name), *names, name)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
@@ -132,16 +122,6 @@ async def test_a_parameter_that_is_left_off_is_reported(work: Workspace) -> None
     assert "judge-model does not take temperature; going on without (400: Unsupp" in line
 
 
-async def test_a_cache_that_cannot_be_used_is_reported(work: Workspace) -> None:
-    path = work.cache / "capeval" / "replies.sqlite"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"this is no database" * 100)
-    err = await judged_by(answer, work, "--limit", "2")
-    (line,) = err.splitlines()
-    assert line.startswith(f"{path}: the reply cache cannot be used (file is not a database)")
-    assert "a new one is begun" in line
-
-
 async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:
     def silent(request: dict[str, Any]) -> dict[str, Any]:
         return {**answer(request), "usage": None}
@@ -150,17 +130,3 @@ async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:
     work.write("capeval.toml", '[prices."judge-model"]\ninput = 1\noutput = 1\n')
     err = await judged_by(silent, work, "--limit", "2")
     assert err == "capeval: 3 replies came without token counts: the cost is an estimate\n"
-
-
-async def test_every_video_without_a_caption_is_counted(tmp_path: Path) -> None:
-    def filtered(request: dict[str, Any]) -> Any:
-        is_preflight = isinstance(request["messages"][-1]["content"], str)
-        return describe(request) if is_preflight else failure(400, "no", code="content_filter")
-
-    async with LoopbackServer(filtered) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--frames", "2", "-q"
-        )
-    assert made.code == 3
-    assert len(made.err.splitlines()) == 6
-    assert made.err.splitlines()[-1] == "capeval: m: 5 more are ungenerated"

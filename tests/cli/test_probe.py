@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from tests.cli.conftest import Endpoint, Workspace
 
 PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
@@ -12,23 +9,6 @@ PRICE = '[prices."judge-model"]\ninput = 1000\noutput = 1000\n'
 
 def probing(work: Workspace, *arguments: str) -> tuple[str, ...]:
     return ("probe", "annotations.json", "--count", "3", "--base-url", work.url, *arguments)
-
-
-def result(work: Workspace, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(work.run(*probing(work, "--json", *arguments)).out)
-    return found
-
-
-def test_the_worst_kind_comes_first(work: Workspace) -> None:
-    done = work.run(*probing(work))
-    assert done.code == 0, done
-    found = result(work)
-    worst, least = next(iter(found["kinds"].items()))
-    assert least["value"] == min(one["value"] for one in found["kinds"].values())
-    assert done.out.startswith(f"judge-model: worst on {worst}, ")
-    assert "probes/annotations/judge-model@tuna-cap-v1/scores.json" in done.out
-    quiet = work.run(*probing(work, "--quiet"))
-    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
 
 
 def test_a_dry_run_calls_and_writes_nothing(work: Workspace, endpoint: Endpoint) -> None:
@@ -43,7 +23,8 @@ def test_a_cost_cap_stops_and_the_rest_is_done_later(work: Workspace) -> None:
     assert done.code == 3, done
     assert "captions unscored)" in done.out
     assert "Raise --max-cost" in done.out
-    assert result(work, "--yes")["unscored"] == 0
+    done = work.run(*probing(work, "--yes"))
+    assert (done.code, done.out.startswith("judge-model: worst on ")) == (0, True)
 
 
 def test_unscored_captions_end_with_3(work: Workspace, endpoint: Endpoint) -> None:

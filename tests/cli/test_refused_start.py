@@ -38,14 +38,12 @@ def test_a_second_judge_that_is_refused_is_no_judge_of_the_run(
 
 
 @pytest.mark.parametrize("shard", [(), ("--shard", "2/2")])
-@pytest.mark.parametrize("there", [False, True])
 def test_a_refused_generate_leaves_no_run_and_no_lock(
-    shard: tuple[str, ...], there: bool, work: Workspace, endpoint: object
+    shard: tuple[str, ...], work: Workspace
 ) -> None:
     run = work.folder / "runs" / "m"
-    if there:
-        run.mkdir(parents=True)
-        (run / "ungenerated.jsonl").write_text('{"index": "sample_01", "reason": "filtered"}\n')
+    run.mkdir(parents=True)
+    (run / "ungenerated.jsonl").write_text('{"index": "sample_01", "reason": "filtered"}\n')
     before = sorted(work.folder.rglob("*"))
     refused = work.run(
         *("generate", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--limit", "2"),

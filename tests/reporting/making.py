@@ -70,7 +70,8 @@ def judged(verdicts: dict[str, str] | None = None) -> list[Judgment]:
         scored(index, given, provenance=BY, usage=usage, **more.get(index, {}))
         for index, given in labels.items()
     ]
-    return [*found, Unscored(index="unscored", reason=f"refused: {ATTACK}", provenance=BY)]
+    refused = f"refused: {ATTACK}"
+    return [*found, Unscored(index="unscored", reason=refused, usage=usage, provenance=BY)]
 
 
 def eight(verdicts: dict[str, str] | None = None) -> list[Judgment]:

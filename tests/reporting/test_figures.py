@@ -1,32 +1,255 @@
-"""The forest plot of a comparison: its rows are the comparison's own numbers."""
+"""Figures: their values and names, drawn in files that stand alone."""
 
 from __future__ import annotations
 
-from capeval.reporting.figures import forest_of
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from matplotlib.container import BarContainer
+
+from capeval.correlation.correlate import CorrelateOptions, correlate, read_inputs
+from capeval.reporting.figures import (
+    Figure,
+    Forest,
+    ForestRow,
+    Grid,
+    Scatter,
+    drawn,
+    figure_file,
+    forest_of,
+)
+from capeval.reporting.plot import scatters_of
+from capeval.scoring import Estimate, TypeScores
 from tests.comparing.test_comparison_tables import example
+from tests.scoring.making import annotation, scored
+
+TYPES = ("camera", "scene", "action", "attribute")
 
 
-def test_rows_are_overall_types_and_buckets_second_less_first() -> None:
+def estimate(value: float | None, spread: float | None = 0.05) -> Estimate:
+    if value is None or spread is None:
+        return Estimate(value=value, low=None, high=None)
+    return Estimate(value=value, low=value - spread, high=value + spread)
+
+
+def cell(f1: Estimate, n: int = 5) -> TypeScores:
+    return TypeScores(precision=f1, recall=f1, f1=f1, n=n)
+
+
+def grid(
+    places: Sequence[str],
+    values: dict[str, Sequence[float | None]],
+    *,
+    ordered: bool = False,
+    spread: float | None = 0.05,
+) -> Grid:
+    series = {
+        name: [None if v is None else cell(estimate(v, spread), 1000 + n) for n, v in enumerate(of)]
+        for name, of in values.items()
+    }
+    return Grid(name="g", by="place", ordered=ordered, places=places, series=series)
+
+
+VALUES: dict[str, Sequence[float | None]] = {
+    "one": [0.2, 0.4, None, 0.5],
+    "two": [0.3, 0.1, 0.6, 0],
+}
+FOREST = Forest(
+    "forest",
+    "F1 of $a$ − F1 of b (points)",
+    (
+        ForestRow("overall", estimate(0.031, 0.019), 0.0004, 1000),
+        ForestRow("<=2 events", estimate(-0.02, 0.03), 0.25, 30, adjusted=True),
+        ForestRow("Film", estimate(None), None, 0, adjusted=True),
+    ),
+)
+SCATTER = Scatter(
+    "scatter",
+    "F1 by judge (%)",
+    "Human rating",
+    {"one": ((10.0, 1.0), (55.5, 4.0)), "two": ((90.0, 5.0),)},
+    "Kendall τ-b 0.62, n = 3",
+)
+
+
+def points(container: Any) -> list[tuple[float, float]]:
+    """The marks of error bars."""
+    return [(float(x), float(y)) for x, y in container[0].get_xydata()]
+
+
+def ends(container: Any) -> list[list[float]]:
+    """The ends of error bars along their axis."""
+    (lines,) = container[2]
+    return [[float(v) for v in (*one[0], *one[1])] for one in lines.get_segments() if len(one)]
+
+
+def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
+    axes = drawn(grid(TYPES, VALUES)).axes[0]
+    first, second = (one for one in axes.containers if isinstance(one, BarContainer))
+    assert [bar.get_width() for bar in first] == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
+    assert all(a.get_y() < b.get_y() for a, b in zip(first, second, strict=True))
+    assert ends(second.errorbar)[2][::2] == pytest.approx([55, 65])
+    assert axes.get_yticklabels()[1].get_text() == "scene n=1,001"
+    # A bar of 0 cannot be seen.
+    shown = [text.get_text() for text in axes.texts]
+    assert shown == ["20.0", "40.0", "", "50.0", "30.0", "10.0", "60.0", "0.0"]
+
+
+def test_lines_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
+    axes = drawn(grid(("<=2", "3-4", "5-6", ">=9"), VALUES, ordered=True)).axes[0]
+    first, second = axes.containers
+    values = [y for _, y in points(first)]
+    assert values == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
+    assert all(0 < b - a < 1 for (a, _), (b, _) in zip(points(first), points(second), strict=True))
+    assert ends(second)[2][1::2] == pytest.approx([55, 65])
+    assert axes.get_xticklabels()[0].get_text() == "≤2\nn=1,000"
+    assert (axes.get_xlabel(), axes.get_title(loc="left")) == ("Place", "F1 (%)")
+    (bare,) = drawn(grid(("a",), {"one": [0.5]}, ordered=True, spread=None)).axes[0].containers
+    assert ends(bare) == [pytest.approx([0, 50, 0, 50])]
+
+
+def test_a_forest_has_differences_in_points_and_p() -> None:
+    axes = drawn(FOREST).axes[0]
+    (container,) = axes.containers
+    assert [x for x, _ in points(container)][:2] == pytest.approx([3.1, -2])
+    assert ends(container)[0][::2] == pytest.approx([1.2, 5])
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels[0] == "overall n=1,000 p <0.001"
+    assert labels[1].startswith("≤2 events n=30 p (Holm) ")
+
+
+def test_the_rows_of_a_forest_are_the_numbers_of_the_comparison() -> None:
     found = example()
     forest = forest_of(found)
-    labels = [row.label for row in forest.rows]
-    buckets = [
-        (f"{name}{unit}", bucket)
-        for way, unit in (
-            ("visual_characteristic", ""),
-            ("domain", ""),
-            ("events", " events"),
-            ("elements", " elements"),
-        )
+    units = {"visual_characteristic": "", "domain": "", "events": " events"}
+    units["elements"] = " elements"
+    buckets = {
+        f"{name}{unit}": bucket
+        for way, unit in units.items()
         for name, bucket in getattr(found.by, way).items()
-    ]
-    assert labels == [
-        "Overall", "Camera", "Scene", "Action", "Attribute", *(name for name, _ in buckets)
-    ]  # fmt: skip
+    }
+    assert [row.label for row in forest.rows] == ["overall", *TYPES, *buckets]
     overall = found.overall.all.f1
-    first = forest.rows[0]
-    assert (first.of, first.p) == (overall, overall.p)
-    for row, (_, bucket) in zip(forest.rows[5:], buckets, strict=True):
+    assert (forest.rows[0].of, forest.rows[0].p) == (overall, overall.p)
+    for row, bucket in zip(forest.rows[5:], buckets.values(), strict=True):
         assert (row.of, row.p, row.n) == (bucket.all.f1, bucket.p_adjusted, bucket.all.n)
     assert [row.adjusted for row in forest.rows] == [False] * 5 + [True] * len(buckets)
     assert forest.axis.startswith(f"F1 of {found.second.name} − F1 of {found.first.name}")
+
+
+def test_a_scatter_has_a_point_for_each_caption() -> None:
+    axes: Any = drawn(SCATTER).axes[0]
+    drawn_points = [line.get_xydata().tolist() for line in axes.lines]
+    assert drawn_points == [[[10, 1], [55.5, 4]], [[90, 5]]]
+    assert axes.get_title(loc="right") == SCATTER.note
+
+
+def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
+    long = "a-model-with-a-very-long-name-{}-of-2024-08-06"
+    names = [r"$x_2$", "_hidden", "two\nlines", "你好", long.format(1), long.format(2)]
+    drawing = drawn(grid(("a",), {name: [0.5] for name in names}))
+    shown = [text.get_text() for text in drawing.legends[0].get_texts()]
+    assert shown[:2] == names[:2]
+    assert "\n" not in shown[2]
+    assert shown[3] == r"\u4f60\u597d"
+    assert len({*shown}) == len(names)
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
+def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) -> None:
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "none", "pdf.fonttype": 3}):
+        before = dict(matplotlib.rcParams)
+        data = figure_file(FOREST, form)
+        assert dict(matplotlib.rcParams) == before
+    assert data == figure_file(FOREST, form)
+    assert b"/Type3" not in data
+    if form == "svg":
+        tags = {element.tag.split("}")[1] for element in ET.fromstring(data).iter()}
+        assert not tags & {"text", "script", "foreignObject", "a"}
+
+
+EMPTY: list[Figure] = [
+    grid(("a",), {}),
+    Grid("g", "x", False, TYPES, {"one": (cell(estimate(None), 0),) * 4}),
+    Forest("forest", "x", FOREST.rows[2:]),
+    Scatter("s", "x", "y", {"one": ()}),
+]
+
+
+def test_empty_figures_are_known() -> None:
+    assert all(one.empty for one in EMPTY)
+    assert not any(one.empty for one in (grid(TYPES, VALUES), FOREST, SCATTER))
+
+
+# ---- Scatter plots of a judge's scores and human scores ------------------------------------------
+
+VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
+LABELS = {"a": "+0", "b": "-+", "c": "++"}
+METRIC = {"judge": "judgments.jsonl"}
+RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
+THREE_WAY = """video_id,element_id,rater,label
+a,1.1,ann,entailment
+a,1.2,ann,entailment
+b,1.1,ann,contradiction
+b,1.2,ann,lack
+c,1.1,ann,entailment
+c,1.2,ann,entailment
+a,1.1,bob,entailment
+a,1.2,bob,lack
+"""
+COVERED = "video_id,element_id,label\na,1.1,1\na,1.2,0\nb,1.1,0\nb,1.2,1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts on captions without a system, and ratings of three kinds."""
+    monkeypatch.chdir(tmp_path)
+    judge(LABELS)
+    for name, text in (("r", RATED), ("l", THREE_WAY), ("c", COVERED)):
+        Path(f"{name}.csv").write_text(text)
+
+
+def judge(labels: dict[str, str]) -> None:
+    lines = [scored(index, of).model_dump_json() for index, of in labels.items()]
+    Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def scatter_of(human: str) -> Scatter:
+    ((found,), warnings) = scatters_of(
+        read_inputs(CorrelateOptions(human, METRIC, annotations=VIDEOS))
+    )
+    assert warnings == []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("human", "x", "y", "expected"),
+    [
+        # On the raters' own scale, by their mean.
+        ("r.csv", "F1", "Human rating", [600 / 7, 2.0, 50, 4.0, 100, 4.5]),
+        # ann: all of a; bob: three of four.
+        ("l.csv", "F1", "F1 by human labels (%)", [600 / 7, 50 * (1 + 6 / 7)]),
+        ("c.csv", "Recall", "Covered by human labels (%)", [75, 75, 50, 50]),
+    ],
+)
+def test_human_scores_are_drawn_with_the_measure_they_are_compared_with(
+    folder: None, human: str, x: str, y: str, expected: list[float]
+) -> None:
+    scatter = scatter_of(human)
+    assert (scatter.x, scatter.y, scatter.name) == (f"{x} by judge (%)", y, "scatter")
+    flat = [number for point in scatter.points["captions"] for number in point]
+    assert flat[: len(expected)] == pytest.approx(expected)
+
+
+def test_the_coefficient_of_a_scatter_is_that_of_correlate(folder: None) -> None:
+    found = correlate("r.csv", METRIC, annotations=VIDEOS, statistic="kendall_b", grouping="pooled")
+    (value,) = [result.value for result in found.results if result.metric == "judge:f1"]
+    assert value is not None
+    assert scatter_of("r.csv").note == f"Kendall τ-b {value:.3f}, n = 3"
+    judge(dict.fromkeys(LABELS, "++"))
+    assert scatter_of("r.csv").note == "Kendall τ-b none, n = 3"

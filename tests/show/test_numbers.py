@@ -8,7 +8,7 @@ import capeval
 
 PACKAGE = Path(capeval.__file__).parent
 # Coordinates of drawings and defaults of options are not results.
-ROUNDING = {"show/numbers.py", "cli/options.py"}
+ROUNDING = {"show/numbers.py", "cli/commands.py"}
 # Seconds of a video that is playing.
 ROUNDING.add("reporting/report.js")
 

@@ -8,9 +8,8 @@ import json
 
 from rich.console import Console
 
-from capeval.show.formats import csv_text, rendered
+from capeval.show.formats import as_text, csv_text, print_table, rendered
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, columns
-from capeval.show.terminal import as_text, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
@@ -26,25 +25,15 @@ def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     assert printed(table, 40).count("1" * 9) == 6
 
 
-def test_words_are_broken_where_there_is_no_room() -> None:
-    table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
+def test_words_are_broken_where_there_is_no_room_and_headings_span_the_columns() -> None:
+    table = Table("t", columns("Name", "n"), [["one two"], ["a-very-long-name-of-a-run", "1,000"]])
     assert printed(table, 24).splitlines() == [
         "t",
         "Name                   n",
         "────────────────────────",
+        "one two",
         "a-very-long-name-o 1,000",
         "f-a-run",
-    ]
-
-
-def test_rows_below_a_heading_have_the_columns_of_the_others() -> None:
-    table = Table("t", columns("Name", "n"), [["one two three four"], ["x", "1"]])
-    assert printed(table, 16).splitlines() == [
-        "t",
-        "Name  n",
-        "───────",
-        "one two three four",
-        "x     1",
     ]
 
 
@@ -139,11 +128,6 @@ def test_pages_have_titles_notes_and_signatures_in_their_order() -> None:
     order = ["The answer.", "1. Runs", "judge x", "t\n", "a note", "Beware.", "capeval:x"]
     assert sorted(order, key=text.index) == order
     assert "- `` capeval:x|`y` ``" in rendered([page], "markdown")
-
-
-def test_columns_in_which_nothing_is_known_are_left_out() -> None:
-    table = Table("t", columns("a", "b", "c"), [["x", None, None], ["y", None, 0]])
-    assert table.known().header == ["a", "c"]
 
 
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
