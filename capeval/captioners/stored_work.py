@@ -27,7 +27,7 @@ from capeval.schema import Usage
 from capeval.text import cut, listed, shown
 from capeval.version import __version__
 from capeval.video import FrameReader
-from capeval.video.frames import file_size
+from capeval.video.decoding import file_size
 
 _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""

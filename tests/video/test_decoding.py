@@ -18,8 +18,7 @@ import pytest
 from capeval.errors import MissingExtra, UsageError, VideoError
 from capeval.video import FrameSet, Given, Uniform, decoder_named, open_reader, read_policy
 from capeval.video.decoding import _version
-from capeval.video.frames import Timeline
-from capeval.video.sampling import Choice, Policy
+from capeval.video.sampling import Choice, Policy, Timeline
 from tests.video.clips import make_clip, numbers
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "TUNA_0348.mp4"
@@ -330,20 +329,11 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
 
 
 def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capeval.video.frames.MOST_BYTES", 100_000)
+    monkeypatch.setattr("capeval.video.decoding.MOST_BYTES", 100_000)
     path = make_clip(tmp_path / "v.mp4")
     with pytest.raises(VideoError, match="48 frames of 128x96 need"):
         read(path)
     assert len(read(path, Uniform(1))) == 1
-
-
-def test_a_time_limit_holds_for_a_real_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = make_clip(tmp_path / "v.mp4")
-    monkeypatch.setattr("capeval.video.frames.TIMEOUT", 0.0)
-    with pytest.raises(VideoError, match="made no progress"):
-        read(path, Uniform(32))
 
 
 def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import UsageError, VideoError
 from capeval.video import Given, Policy, Uniform, open_reader, read_policy
-from capeval.video.frames import Timeline
-from capeval.video.sampling import Fps, QwenFps, TunaFps
+from capeval.video.sampling import Fps, QwenFps, Timeline, TunaFps
 from tests.video.clips import make_clip
 
 
