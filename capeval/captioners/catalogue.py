@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from capeval.captioners.images import ImageKind
 from capeval.captioners.protocol import BACKENDS
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.reading import validated
 from capeval.llm.redact import parse_endpoint, public_url
-from capeval.local_models.devices import MEMORY_PER_WEIGHT
+from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
 from capeval.show.numbers import billions, plain_number, thousands
 from capeval.show.output import Output
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
+
+ImageKind = Literal["jpeg", "png", "video"]
 
 _REACHED = ("transformers", "endpoint", "server", "none")
 _OPTIONS = {"preset", "dtype", "template"}

@@ -18,7 +18,7 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.llm.meter import Meter
-from capeval.local_models.devices import free_memory, is_out_of_memory, release, require_packages
+from capeval.local_models import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line

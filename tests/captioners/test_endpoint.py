@@ -9,7 +9,6 @@ import io
 import sqlite3
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from capeval.captioners.endpoint import EndpointCaptioner
-from capeval.captioners.images import ImageForm, SharedEncoder, encode
+from capeval.captioners.endpoint import EndpointCaptioner, ImageForm
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
@@ -303,46 +301,21 @@ async def test_raw_frames_are_let_go_before_the_call() -> None:
     assert isinstance((await call)[0], Captioned)
 
 
-# Frames are encoded once for the requests that share them
-
-PNG = ImageForm("png")
-
-
-def plain(value: int) -> Any:
-    return np.full((2, 4, 6, 3), value, np.uint8)
-
-
-def test_the_same_array_is_encoded_once_and_an_equal_one_by_itself() -> None:
-    encoder, shown = SharedEncoder(PNG), plain(1)
-    first = encoder.encode(shown)
-    assert encoder.encode(shown) is first
-    assert encoder.encode(shown.copy()) == first
-    assert encoder.encode(plain(2)) == encode(plain(2), PNG) != first
-
-
-def test_an_array_at_the_place_of_one_that_is_gone_is_another() -> None:
-    encoder = SharedEncoder(PNG)
-    places = set()
-    for value in range(50):
-        shown = plain(value)
-        places.add(id(shown))
-        assert encoder.encode(shown) == encode(shown, PNG)
-        del shown
-    assert len(places) < 50
-
-
-def test_threads_share_one_result() -> None:
-    encoder = SharedEncoder(PNG)
-    arrays = [plain(n) for n in range(4)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(encoder.encode, [arrays[n // 8] for n in range(32)]))
-    assert len({*map(id, found)}) == 4
-    assert [found[8 * n] for n in range(4)] == [encode(one, PNG) for one in arrays]
-
-
-def test_a_failure_is_not_kept_for_another_array() -> None:
-    encoder, bad = SharedEncoder(PNG), np.zeros((1, 4, 6, 7), np.uint8)
-    for _ in range(2):
-        with pytest.raises(TypeError):
-            encoder.encode(bad)
-    assert encoder.encode(plain(1)) == encode(plain(1), PNG)
+async def test_frames_of_several_questions_are_encoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    save = Image.Image.save
+    monkeypatch.setattr(
+        Image.Image, "save", lambda *given, **more: (encoded.append(1), save(*given, **more))[1]
+    )
+    client = _Waits()
+    client.go.set()
+    asker = Asker(client, None, base_url="http://vlm/v1", meter=Meter())
+    captioner = EndpointCaptioner(asker, "m", "m", ImageForm("png"))
+    await captioner.caption([request("Q1"), request("Q2")])
+    assert len(encoded) == len(FRAMES)
+    # Another array, also at the place of one that is gone, is encoded by itself.
+    for value in range(20):
+        await captioner.caption([request(frames=np.full((1, 4, 6, 3), value, np.uint8))])
+    assert len(encoded) == len(FRAMES) + 20

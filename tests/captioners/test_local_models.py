@@ -1,13 +1,26 @@
+"""Where a model is placed, and which weights a folder or a hub id means."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 import torch
 
+from capeval import local_models
 from capeval.errors import UsageError
-from capeval.local_models import devices
-from capeval.local_models.devices import ModelSize, Placement, check_spread, is_out_of_memory, place
+from capeval.local_models import (
+    ModelSize,
+    Placement,
+    check_spread,
+    folder_hash,
+    is_out_of_memory,
+    model_files,
+    place,
+)
+from tests.captioners import tiny
+from tests.captioners.tiny import Checkpoint, Load
 
 GIB = 2**30
 SEVEN_BILLION = ModelSize(8_030_346_528)
@@ -30,7 +43,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        monkeypatch.setattr(devices, "free_memory", free)
+        monkeypatch.setattr(local_models, "free_memory", free)
 
     return set_up
 
@@ -114,7 +127,7 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     monkeypatch.setattr(torch.cuda, "empty_cache", dead)
-    devices.release(torch.device("cuda", 0))
+    local_models.release(torch.device("cuda", 0))
 
 
 @pytest.mark.parametrize(
@@ -135,3 +148,64 @@ def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_running_out_of_memory_is_recognised(error: Exception, is_one: bool) -> None:
     assert is_out_of_memory(error) is is_one
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "model"
+    made.mkdir()
+    for name in (
+        *("config.json", "generation_config.json", "preprocessor_config.json", "merges.txt"),
+        *("tokenizer.json", "chat_template.jinja", "model-1.safetensors", "model-2.safetensors"),
+        *("README.md", "trainer_state.json", "pytorch_model.bin", ".hidden.json"),
+        "model.safetensors.index.json",
+    ):
+        (made / name).write_text(f"content of {name}")
+    return made
+
+
+def test_everything_that_is_loaded_counts_and_nothing_else(folder: Path) -> None:
+    before = folder_hash(folder)
+    used = {path.name for path in model_files(folder)}
+    assert used == {
+        *("config.json", "generation_config.json", "preprocessor_config.json", "merges.txt"),
+        *("tokenizer.json", "chat_template.jinja", "model-1.safetensors", "model-2.safetensors"),
+        "model.safetensors.index.json",
+    }
+    for path in sorted(folder.iterdir()):
+        content = path.read_text()
+        path.write_text(f"{content}!")
+        assert (folder_hash(folder) != before) == (path.name in used), path.name
+        path.write_text(content)
+        assert folder_hash(folder) == before
+    (folder / "model-1.safetensors").rename(folder / "model-3.safetensors")
+    assert folder_hash(folder) != before
+
+
+def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, load: Load) -> None:
+    loaded = load("qwen2-vl")
+    assert loaded.settings["weights"] == {"sha256": folder_hash(checkpoint("qwen2-vl"))}
+    assert loaded.revision is None
+
+
+def test_a_hub_models_weights_are_its_commit(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    model, commits = tmp_path / "models--org--m", ["a" * 40, "b" * 40]
+    (model / "snapshots").mkdir(parents=True)
+    for commit in commits:
+        (model / "snapshots" / commit).symlink_to(checkpoint("qwen2-vl"))
+    (model / "refs").mkdir()
+    (model / "refs" / "main").write_text(commits[1])
+    newest, pinned = tiny.load("org/m"), tiny.load("org/m", revision=commits[0])
+    assert [one.revision for one in (pinned, newest)] == commits
+    assert [one.settings["weights"] for one in (pinned, newest)] == ["org/m"] * 2
+
+
+def test_weights_beside_safetensors_of_another_name_count(folder: Path) -> None:
+    # transformers then loads pytorch_model.bin.
+    (folder / "model.safetensors.index.json").unlink()
+    before = folder_hash(folder)
+    (folder / "pytorch_model.bin").write_text("others")
+    assert folder_hash(folder) != before
