@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -335,13 +335,11 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         }
         for name in self.names:
             file = self.file(name)
-            own = self._own(file, settings_id(plan.settings))
             lines = [
                 self.json(one.value)
                 for index in self.mine()
                 for one in (remaining.get(index), done.get(index))
                 if one is not None and self._name(one) == name
-                if index in own or one.reason is not None
             ]
             if lines or (name == self.names[0] and file.exists()):
                 write_jsonl(file, lines)
@@ -357,12 +355,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         """Return the items of the run or shard, in order."""
         shard = self.shard
         return [i for n, i in enumerate(self.items) if shard is None or shard.holds(n)]
-
-    def _own(self, file: Path, expected: str) -> Container[str]:
-        """Return the items whose replies are for this file: a shard leaves the run its own."""
-        if self.shard is None:
-            return self.mine()
-        return {self.read(value, expected).index for _, value in numbered_lines(file)}
 
     def spent(self) -> Spent:
         return Spent(self.usage, self.dollars())

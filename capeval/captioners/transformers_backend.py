@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
@@ -98,7 +97,7 @@ class TransformersCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption; not the batch size."""
+        """All settings that affect a caption, except frames and prompt; not the batch size."""
         return {
             "backend": "transformers",
             "revision": self._loaded.revision,
@@ -134,37 +133,31 @@ class TransformersCaptioner:
         outcomes: dict[int, Captioned | Uncaptioned] = {}
         # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
+        most = len(order)
         while order and not stop.is_set():
-            now = order[: self._size.value]
-            done = self._attempt([requests[at] for at in now], stop)
-            if done is not None:
-                outcomes.update(zip(now, done, strict=True))
-                order = order[len(now) :]
+            now = order[: min(most, self._size.value)]
+            batch = [requests[at] for at in now]
+            done: list[Captioned | Uncaptioned] | None = None
+            refused = ""
+            try:
+                done = self._generate(batch, stop)
+            except _Refused as error:
+                # One bad video must not fail the others.
+                refused, most = str(error), 1
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._size.failed(len(now))
+            if done is None:
+                # Outside the handler, the exception no longer keeps the failed batch's tensors.
+                release(self._loaded.device)
+                if len(now) > 1:
+                    continue
+                reason = refused or _too_large(batch[0], self._loaded)
+                done = [Uncaptioned(batch[0].index, reason)]
+            outcomes.update(zip(now, done, strict=True))
+            order = order[len(now) :]
         return [outcomes[at] for at in sorted(outcomes)]
-
-    def _attempt(
-        self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Captioned | Uncaptioned] | None:
-        """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
-        refused = ""
-        try:
-            return self._generate(requests, stop)
-        except _Refused as error:
-            refused = str(error)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # Outside the handler, the exception no longer keeps the failed batch's tensors.
-        release(self._loaded.device)
-        if not refused:
-            self._size.failed(len(requests))
-        if len(requests) == 1:
-            reason = refused or _too_large(requests[0], self._loaded)
-            return [Uncaptioned(requests[0].index, reason)]
-        if not refused:
-            return None
-        # One bad video must not fail the others.
-        return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
     def _generate(
         self, requests: Sequence[CaptionRequest], stop: threading.Event
@@ -297,7 +290,7 @@ async def open_transformers(
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block.
 
-    It is one that transformers has a class for; none of its repository's code runs.
+    transformers must have a class for it; code of its repository never runs.
     """
     # It may take minutes: Ctrl-C works meanwhile.
     loaded = await in_thread(partial(_load, entry, options, on_notice))
@@ -316,11 +309,11 @@ def _check(stop: threading.Event) -> None:
 
 
 class _Stopped(Exception):
-    """The call was cancelled while it waited for the model: nobody waits for its captions."""
+    """The call was cancelled while it waited for the model."""
 
 
 class _Refused(Exception):
-    """A video or a prompt that the processor or the model cannot take."""
+    """The processor or the model cannot take a video or a prompt."""
 
 
 # Where a tokenizer calls these special, decoding would drop them and keep what they enclose.
@@ -336,22 +329,11 @@ def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) 
     Marks of reasoning stay in it. Where the chat template opens the reasoning, its mark is put in
     front, so that reasoning which was cut off is not taken for a caption.
     """
-    marks = {
-        token: added.content
-        for token, added in tokenizer.added_tokens_decoder.items()
-        if added.special and added.content in _MARKS
-    }
-    text = "".join(
-        marks[tokens[0]] if is_mark else tokenizer.decode(tokens, skip_special_tokens=True)
-        for is_mark, tokens in _runs(written, marks)
-    ).strip()
+    special = {n: one.content for n, one in tokenizer.added_tokens_decoder.items() if one.special}
+    kept = [token for token in written if special.get(token, _OPENED) in _MARKS]
+    text: str = tokenizer.decode(kept, skip_special_tokens=False).strip()
     end: str = tokenizer.decode(list(prompt[-_PROMPT_END:]), skip_special_tokens=False)
     return f"{_OPENED}{text}" if end.rstrip().endswith(_OPENED) else text
-
-
-def _runs(tokens: Sequence[int], marks: dict[int, str]) -> list[tuple[bool, list[int]]]:
-    grouped = groupby(enumerate(tokens), lambda pair: pair[0] if pair[1] in marks else None)
-    return [(at is not None, [token for _, token in pairs]) for at, pairs in grouped]
 
 
 def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
@@ -380,7 +362,7 @@ def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     return f"out of memory with this video alone ({len(request.frames)} frames{room})"
 
 
-# ---- How likely it finds given replies -----------------------------------------------------------
+# ---- Likelihoods of given replies ----------------------------------------------------------------
 
 # Of one token: in half precision alone, neighbouring logits of 20 are 0.06 to 0.13 apart.
 _EXACT, _ROUGH = 1e-3, 0.3
@@ -389,9 +371,9 @@ _EXACT, _ROUGH = 1e-3, 0.3
 class ContinuationScorer:
     """Scores texts as replies to one request at a time.
 
-    The prompt with its frames is read once, and its cache is shared by all replies. Whether that
-    works for a model is tried with its first request: where it gives other numbers than reading the
-    prompt again does, the prompt is read again for each reply, which is slower.
+    The prompt with its frames is read once, and all replies share its cache. The first request
+    shows whether that works for a model: where it gives other numbers than reading the prompt
+    again, the prompt is read again for each reply, which is slower.
     """
 
     def __init__(self, loaded: LoadedModel, tokenizing: threading.Lock | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.pipeline import is_empty, repetition_warning
+from capeval.captioners.pipeline import repetition_warning
 from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
 from capeval.thinking import caption_in, has_reasoning
@@ -70,11 +70,6 @@ def test_reasoning_without_a_clear_end_is_no_caption(mark: str, before: str) -> 
 def test_reasoning_alone_is_no_caption() -> None:
     with pytest.raises(ReplyError, match="reasoning and no caption"):
         caption_in("<think>a man</think>\n")
-
-
-def test_markers_of_a_chat_template_are_no_words() -> None:
-    assert is_empty("<|im_end|>")
-    assert not is_empty("<|im_end|> A man.")
 
 
 SENTENCE = "The camera pans to the left and shows a man in a red jacket on a bicycle. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import Counter
@@ -13,16 +12,24 @@ import pytest
 
 from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
+from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.captioners.test_serve import QUESTION
 from tests.cli_runs import capeval as here
-from tests.cli_runs import environment, process
+from tests.cli_runs import environment
 from tests.generating import lines
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
 from tests.typed import typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
+QUESTION = {
+    "id": "q1",
+    "video": "sample_01.mp4",
+    "question": "Who runs?",
+    "options": ["A man", "A dog"],
+    "answer": "A",
+}
+GONE = ("--base-url", "http://127.0.0.1:9/v1")
 
 
 def describe(request: dict[str, Any]) -> Any:
@@ -85,22 +92,6 @@ async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     assert set(frames_of(server)) <= set(range(8, 21))
 
 
-async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> None:
-    async with LoopbackServer(describe) as server:
-        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        await here(tmp_path, *base)
-        ended = await asyncio.gather(
-            *(process(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
-        )
-    assert [end.code for end in ended] == [0, 0]
-    whole, merged = (
-        [line | {"seconds": 0} for line in lines(tmp_path / "runs" / name / "captions.jsonl")]
-        for name in ("m", "s")
-    )
-    assert merged == whole
-    assert not list((tmp_path / "runs" / "s").glob("*-of-*"))
-
-
 async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
@@ -141,7 +132,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         ((), "name a model with --model"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
-        (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
+        (("--model", "m", *GONE), "is the server running?"),
         (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
         (("--model", "gpt-4.1", "--gpus", "2"), "--gpus is for --serve"),
         (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
@@ -151,14 +142,20 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
         (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
         (("--model", "gpt-4.1", "--max-failed", "x"), "--max-failed: 'x' must be"),
+        (("--model", "./nothing"), "--model ./nothing: does not exist"),
+        (("--model", "./ours"), "--model ./ours: has no config.json"),
+        (("--model", "ours"), "the folder of that name is ./ours"),
+        ((*GONE, "--device", "cpu"), "--device is for models in"),
+        ((*GONE, "--batch-size", "4"), "use --max-concurrency"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
     key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
     ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))
     assert (ended.code, len(ended.lines)) == (2, 1)
     assert said in ended.err
-    assert not list(tmp_path.glob("runs/*/captions.jsonl"))
+    assert not (tmp_path / "runs").exists()
 
 
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
@@ -310,3 +307,34 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
     assert sum(one["paper"] for one in found.values()) == 21
     assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)
+
+
+def test_a_tiny_model_captions_the_sample_which_is_judged(tmp_path: Path) -> None:
+    tiny.make("llava-onevision", tmp_path).rename(tmp_path / "ours")
+    (tmp_path / "capeval.toml").write_text(
+        '[models."warm"]\nhub = "./ours"\ntemperature = 0.9\nmax_new_tokens = 6\n'
+    )
+    cpu = ("generate", "--device", "cpu", "--frames", "4")
+    made = typed(
+        tmp_path, *cpu, "--model", "./ours", "--max-new-tokens", "24", "--batch-size", "4",
+        "--run", "tiny",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    captions = lines(tmp_path / "runs" / "tiny" / "captions.jsonl")
+    assert len({line["caption"] for line in captions}) == 10
+    assert [len(line["frames"]["indices"]) for line in captions] == [4] * 10
+    judged = typed(tmp_path, "judge", "--judge", "lexical")
+    assert "tiny: captioned 10/10, scored 10/10" in judged.out
+
+    def written(run: str, *more: str) -> list[str]:
+        # Random weights may end a caption before it begins.
+        few = ("--model", "warm", "--run", run, "--limit", "2", "--max-failed", "1")
+        assert typed(tmp_path, *cpu, *few, *more).code == 0
+        return [line["caption"] for line in lines(tmp_path / "runs" / run / "captions.jsonl")]
+
+    drawn = written("drawn")
+    assert written("again") == drawn
+    assert written("other", "--seed", "1") != drawn
+    manifest = json.loads((tmp_path / "runs" / "drawn" / "manifest.json").read_text("utf-8"))
+    generation = manifest["generation"]["generation"]
+    assert (generation["generation"]["temperature"], generation["seed"]) == (0.9, 0)

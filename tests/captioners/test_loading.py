@@ -8,13 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoProcessor, PreTrainedModel
+from transformers import PreTrainedModel
 
 from capeval.captioners import loading
 from capeval.captioners.catalogue import ModelEntry
@@ -31,7 +31,7 @@ def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
     entry = ModelEntry(
         name="m",
         reached="transformers",
-        hub=str(checkpoint("internvl")),
+        hub=str(checkpoint("llava-onevision")),
         temperature=0.5,
         options={"dtype": "float16"},
     )
@@ -67,7 +67,7 @@ def test_a_model_that_is_not_to_be_had_is_told_in_one_line(
 
 def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
-    folder = Path(shutil.copytree(checkpoint("internvl"), tmp_path / "own-code"))
+    folder = Path(shutil.copytree(checkpoint("llava-onevision"), tmp_path / "own-code"))
     edit_config(
         folder,
         model_type="their_own",
@@ -80,15 +80,6 @@ def test_code_from_a_repository_never_runs(checkpoint: Checkpoint, tmp_path: Pat
     with pytest.raises(UsageError, match="cannot be loaded"):
         tiny.load(folder)
     assert not ran.exists()
-
-
-def test_a_model_that_takes_images_only_is_refused(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    images_only = SimpleNamespace(chat_template="{{ messages }}")
-    monkeypatch.setattr(AutoProcessor, "from_pretrained", lambda *_, **__: images_only)
-    with pytest.raises(UsageError, match="it takes no video"):
-        tiny.load(checkpoint("internvl"))
 
 
 def lose_a_tensor(folder: Path) -> None:
@@ -142,11 +133,11 @@ def test_a_damaged_folder_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("family", "options", "said"),
     [
-        ("internvl", {"preset": "tuna"}, "it has no preset 'tuna'"),
+        ("llava-onevision", {"preset": "tuna"}, "it has no preset 'tuna'"),
         ("llava-video", {"preset": "paper"}, "preset 'paper': must be one of published, tuna"),
         # The benchmark has no omni model.
         ("qwen2.5-omni", {"preset": "tuna"}, "preset 'tuna': must be one of published"),
-        ("internvl", {"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
+        ("llava-onevision", {"device": "tpu"}, "--device tpu: must be one of auto, cuda, mps, cpu"),
     ],
 )
 def test_wrong_options_are_refused(

@@ -107,9 +107,3 @@ def test_the_bounds_are_recorded(family: str, load: Load) -> None:
         "size": {"shortest_edge": 100_352, "longest_edge": 602_112},
         "max_video_tokens": int((4096 - 10 - 512) / 0.9),
     }
-
-
-def test_a_checkpoint_may_take_smaller_frames() -> None:
-    for preset in PIXEL_BOUNDS.values():
-        smaller = {"shortest_edge": 90_000, "longest_edge": 90_000}
-        assert preset.size(90_000) == smaller
