@@ -13,24 +13,32 @@ from typing import Any
 import pytest
 
 from capeval.captioners.ray_pool import LOST
-from tests.captioners import tiny
 from tests.cli_runs import environment, run, start
+from tests.plugin_packages import install
 from tests.typed import typed
 
-SITE = """import sys
-from tests.torchvision_operators import DefinedBeforeImport
-sys.meta_path.insert(0, DefinedBeforeImport())
+PLUGIN = """
+import time
+
+class Slow:
+    settings = {"style": "plain"}
+
+    def __init__(self, **options):
+        self.options = options
+
+    def caption(self, requests):
+        time.sleep(0.5)
+        return [f"{len(one.frames)} frames of {one.index}" for one in requests]
 """
-FEW = ("--device", "cpu", "--frames", "4", "--max-new-tokens", "48")
 
 
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
-    """What a local Ray of two workers needs, whatever this machine has."""
-    (tmp_path / "sitecustomize.py").write_text(SITE, encoding="utf-8")
-    path = environment(tmp_path)["PYTHONPATH"]
+    """The environment of a local Ray of two workers, with a package that has a captioner."""
+    points = "[capeval.captioners]\nslow-vlm = slow_vlm:Slow\n"
+    site = install(tmp_path, "slow_vlm", PLUGIN, points)
     return {
-        "PYTHONPATH": f"{path}:{tmp_path}",
+        "PYTHONPATH": f"{environment(tmp_path)['PYTHONPATH']}:{site}",
         "RAY_OVERRIDE_RESOURCES": '{"CPU": 2}',
         # Ray keeps its token there.
         "HOME": str(tmp_path),
@@ -50,9 +58,8 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    model = str(tiny.make("llava-onevision", tmp_path))
     runs = tmp_path / "runs"
-    command = ("generate", "--model", model, *FEW, "--json", "--run")
+    command = ("generate", "--model", "slow-vlm", "--frames", "4", "--json", "--run")
     plain = await asyncio.to_thread(run, tmp_path, *command, "plain", **variables)
     assert plain.code == 0, plain.err
     process = await start(tmp_path, *command, "pool", "--ray", "local", prepare=None, **variables)
