@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.runs.concurrency import in_thread
@@ -376,25 +374,15 @@ def repetition_warning(text: str) -> str | None:
     True
     """
     found = words(text)
-    ids: dict[str, int] = {}
-    numbers = np.array([ids.setdefault(word, len(ids)) for word in found])
-    worst: tuple[int, int, int] | None = None
-    for period in range(1, min(_LONGEST_PERIOD, len(found) // _FEWEST_REPEATS) + 1):
-        differ = np.flatnonzero(numbers[period:] != numbers[:-period])
-        edges = np.concatenate(([-1], differ, [len(found) - period]))
-        runs = np.diff(edges) - 1
-        longest = int(runs.argmax())
-        length = int(runs[longest]) + period
-        if (
-            length > period
-            and length >= max(_FEWEST_WORDS, _FEWEST_REPEATS * period)
-            and (worst is None or length > worst[0])
-        ):
-            worst = (length, period, int(edges[longest]) + 1)
-        if worst is not None and worst[1] == period and worst[0] >= len(found) - period:
-            break
-    if worst is None:
+    length = period = start = 0
+    for size in range(1, min(_LONGEST_PERIOD, len(found) // _FEWEST_REPEATS) + 1):
+        same = 0
+        for at in range(size, len(found)):
+            same = same + 1 if found[at] == found[at - size] else 0
+            whole = same + size if same else 0
+            if whole > length and whole >= max(_FEWEST_WORDS, _FEWEST_REPEATS * size):
+                length, period, start = whole, size, at + 1 - whole
+    if not length:
         return None
-    length, period, start = worst
     block = " ".join(found[start : start + min(period, 12)]) + (" …" if period > 12 else "")
     return f'repetition loop: "{block}" {length // period} times'
