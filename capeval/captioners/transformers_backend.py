@@ -29,8 +29,6 @@ Score = tuple[float, int]
 """A summed negative log-likelihood in nats, and the number of tokens."""
 
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
-
-
 # A batch that runs out of memory is repeated: a larger one would lose more work.
 _MOST = 64
 # Batches without a failure after which a larger one is tried again: it costs a batch if it fails.
@@ -41,8 +39,7 @@ class BatchSize:
     """A batch size that halves when memory runs out and, when automatic, doubles until it does.
 
     An automatic one begins with a single video; where running out of memory would end the process
-    (without `grows`) it stays there. A size that was halved is a limit, which doubles after each
-    sixteen batches that succeed.
+    (without `grows`) it stays there. After a failure it doubles only with every sixteenth success.
 
     >>> size = BatchSize("auto")
     >>> size.done(1); size.done(2); size.value
@@ -53,20 +50,17 @@ class BatchSize:
 
     def __init__(self, wanted: int | Literal["auto"], *, grows: bool = True) -> None:
         self._most = wanted if wanted != "auto" else _MOST if grows else 1
-        self._limit = self._most
-        self._successes = 0
+        self._successes, self._has_failed = 0, False
         self.value = 1 if wanted == "auto" else wanted
 
     def done(self, videos: int) -> None:
         self._successes += 1
-        if self._successes % _PATIENCE == 0:
-            self._limit = min(2 * self._limit, self._most)
-        if videos >= self.value:
-            self.value = min(2 * self.value, self._limit)
+        if videos >= self.value and not (self._has_failed and self._successes % _PATIENCE):
+            self.value = min(2 * self.value, self._most)
 
     def failed(self, videos: int) -> None:
-        self._successes = 0
-        self._limit = self.value = max(1, videos // 2)
+        self._successes, self._has_failed = 0, True
+        self.value = max(1, videos // 2)
 
 
 class TransformersCaptioner:
