@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -209,7 +209,7 @@ class _Video:
             pts = [None] * len(pts)
         self.pts = pts
 
-    def decoded(self, *, threads: int) -> Iterator[VideoFrame]:
+    def decoded(self, *, threads: int) -> Generator[VideoFrame, None, None]:
         """Yield the decoded frames; a packet that the decoder refuses is skipped."""
         import av
 
@@ -464,7 +464,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-_DECODERS = {"pyav": PyAVDecoder, "decord": DecordDecoder}
+_DECODERS: Mapping[str, Callable[[], PyAVDecoder]] = {"pyav": PyAVDecoder, "decord": DecordDecoder}
 
 
 def decoder_named(name: str) -> PyAVDecoder:

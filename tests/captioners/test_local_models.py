@@ -20,7 +20,7 @@ from capeval.local_models import (
     place,
 )
 from tests.captioners import tiny
-from tests.captioners.tiny import Checkpoint, Load
+from tests.captioners.tiny import Checkpoint
 
 GIB = 2**30
 SEVEN_BILLION = ModelSize(8_030_346_528)
@@ -122,14 +122,6 @@ def test_layers_that_are_on_no_gpu_are_refused() -> None:
         check_spread("m", spread, {"vision": 0, "layers.0": 1, "layers.1": "disk"})
 
 
-def test_a_dead_device_can_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dead() -> None:
-        raise RuntimeError("CUDA error: device-side assert triggered")
-
-    monkeypatch.setattr(torch.cuda, "empty_cache", dead)
-    local_models.release(torch.device("cuda", 0))
-
-
 @pytest.mark.parametrize(
     ("error", "is_one"),
     [
@@ -182,12 +174,6 @@ def test_everything_that_is_loaded_counts_and_nothing_else(folder: Path) -> None
     assert folder_hash(folder) != before
 
 
-def test_a_folders_weights_are_a_hash(checkpoint: Checkpoint, load: Load) -> None:
-    loaded = load("qwen2-vl")
-    assert loaded.settings["weights"] == {"sha256": folder_hash(checkpoint("qwen2-vl"))}
-    assert loaded.revision is None
-
-
 def test_a_hub_models_weights_are_its_commit(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,11 +187,3 @@ def test_a_hub_models_weights_are_its_commit(
     newest, pinned = tiny.load("org/m"), tiny.load("org/m", revision=commits[0])
     assert [one.revision for one in (pinned, newest)] == commits
     assert [one.settings["weights"] for one in (pinned, newest)] == ["org/m"] * 2
-
-
-def test_weights_beside_safetensors_of_another_name_count(folder: Path) -> None:
-    # transformers then loads pytorch_model.bin.
-    (folder / "model.safetensors.index.json").unlink()
-    before = folder_hash(folder)
-    (folder / "pytorch_model.bin").write_text("others")
-    assert folder_hash(folder) != before

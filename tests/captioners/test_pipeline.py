@@ -118,19 +118,6 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time(
     assert await batches(1) == await batches(2)
 
 
-async def test_the_batch_size_may_change_on_the_way() -> None:
-    captioner = FakeCaptioner(batch_size=8)
-
-    def halve(_: object) -> None:
-        captioner.batch_size = max(1, captioner.batch_size // 2)
-
-    captioner._answer = halve
-    notes = await run(60, captioner=captioner)
-    assert len(notes.outcomes) == 60
-    assert len(captioner.batches[0]) == 8
-    assert len(captioner.batches[-1]) == 1
-
-
 async def test_frames_wait_for_a_slow_model_in_a_bounded_room() -> None:
     reader = FakeReader()
     ahead = 0

@@ -23,7 +23,7 @@ from capeval.captioners.generate import (
 )
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.stored_work import complete
-from capeval.errors import BudgetReached, InputError, ModelDown, RequestRefused, RunLocked
+from capeval.errors import InputError, ModelDown, RequestRefused, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.llm.fake import ScriptedClient
@@ -114,17 +114,6 @@ async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: W
     assert not run.manifest.exists()
 
 
-async def test_limit_and_only_leave_the_rest_for_later(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(INDEXES)
-    assert (await go(run, replace(wanted, limit=3))).asked == 3
-    assert order(run.captions) == INDEXES[:3]
-    await go(run, replace(wanted, only=("v8",)))
-    assert order(run.captions) == ["v0", "v1", "v2", "v8"]
-    assert (await go(run, wanted)).new == 6
-    with pytest.raises(InputError, match='did you mean "v8"'):
-        await go(run, replace(wanted, only=("v88",)))
-
-
 async def test_settings_are_not_mixed_and_the_first_three_are_named(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:
@@ -196,17 +185,6 @@ async def test_the_datas_own_questions_are_the_prompts(
     prompts = load_caption_prompts(tmp_path / "p.txt")
     await go(RunFolder(tmp_path / "other"), wanted_of(rows[:1], prompts=prompts), captioner)
     assert captioner.prompts == {"v0": "Say it."}
-
-
-async def test_a_reached_budget_keeps_what_was_done(run: RunFolder, wanted_of: Wanting) -> None:
-    captioner = FakeCaptioner(
-        answer=lambda r: BudgetReached("the cap is reached") if r.index == "v6" else None
-    )
-    generation = await go(run, wanted_of(INDEXES), captioner)
-    assert isinstance(generation.stopped, BudgetReached)
-    assert order(run.captions) == INDEXES[:6]
-    assert generation.ungenerated["v6"] == "not generated: the run was stopped"
-    assert not (run.path / "ungenerated.jsonl").exists()
 
 
 async def test_a_model_that_dies_loses_nothing(run: RunFolder, wanted_of: Wanting) -> None:

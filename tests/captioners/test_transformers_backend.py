@@ -63,20 +63,6 @@ def test_a_prompt_that_begins_with_the_first_token_gets_no_second() -> None:
     assert asked["add_special_tokens"] is False
 
 
-async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) -> None:
-    wide = tiny.request("wide", seed=1)
-    tall = replace(
-        tiny.request("tall", seed=2),
-        frames=np.ascontiguousarray(tiny.request(seed=2).frames.transpose(0, 2, 1, 3)),
-    )
-    long = tiny.request("long", seed=3, frames=6)
-    model = captioner("qwen2-vl", batch_size=4)
-    outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
-    assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
-    assert [c.details["batch"] for c in outcomes] == [4, 4, 4, 4]
-    assert outcomes[0].text == outcomes[3].text
-
-
 async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) -> None:
     model = captioner("llava-onevision")
     first = captioned(await model.caption([tiny.request()]))[0]

@@ -91,6 +91,14 @@ def make(family: str, folder: Path) -> Path:
     return target
 
 
+def make_for_vllm(folder: Path) -> Path:
+    """Save a tiny Qwen2-VL whose heads are the smallest that vLLM runs on a processor."""
+    torch.manual_seed(7)
+    rope = {**_MROPE, "mrope_section": [4, 6, 6]}
+    _qwen2_vl(folder, num_attention_heads=2, num_key_value_heads=1, rope_parameters=rope)
+    return folder
+
+
 def _tokenizer(*special: str, **named: str) -> PreTrainedTokenizerFast:
     # A word is a token and a token a word, so that equal texts are equal tokens.
     raw = Tokenizer(models.WordLevel(unk_token="<unk>"))
