@@ -126,15 +126,9 @@ def test_layers_that_are_on_no_gpu_are_refused() -> None:
     ("error", "is_one"),
     [
         (torch.OutOfMemoryError("CUDA out of memory"), True),
-        (MemoryError(), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), True),
-        (
-            RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
-            True,
-        ),
         (RuntimeError("CUDA error: device-side assert triggered"), False),
-        (RuntimeError("shape mismatch"), False),
         (ValueError("out of memory"), False),
     ],
 )
