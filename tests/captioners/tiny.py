@@ -35,6 +35,8 @@ Checkpoint = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
 Make = Callable[..., TransformersCaptioner]
 
+# Tiny tensors gain nothing from more threads, which tests that run side by side would fight for.
+torch.set_num_threads(1)
 # A tower as small as the rest of the tiny LLaVA-Video.
 TOWERS[72] = {"num_hidden_layers": 2, "intermediate_size": 96, "num_attention_heads": 1}
 
