@@ -1,7 +1,7 @@
 """Ask a model about videos and store its replies: captions, or answers to questions.
 
-A process appends to the run's files, or as a shard to its own; all of them are read. The run as a
-whole, and the last shard to finish, write one file of each name, in order, and remove the shards'.
+A process appends to the run's files, or as a shard to its own; all of them are read. The whole run,
+or the last shard to finish, writes one file of each name, in order, and removes the shards' files.
 """
 
 from __future__ import annotations

@@ -320,8 +320,8 @@ _PROMPT_END = 8
 def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) -> str:
     """Return the text of the tokens `written` after the tokens `prompt`, without special tokens.
 
-    Marks of reasoning stay in it. Where the chat template opens the reasoning, its mark is put in
-    front, so that reasoning which was cut off is not taken for a caption.
+    Marks of reasoning stay. Where the chat template opens the reasoning, its mark is put in front,
+    so that unfinished reasoning is not taken for a caption.
     """
     special = {n: one.content for n, one in tokenizer.added_tokens_decoder.items() if one.special}
     kept = [token for token in written if special.get(token, _OPENED) in _MARKS]

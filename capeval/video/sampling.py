@@ -48,13 +48,7 @@ class Timeline:
 
     @property
     def is_variable(self) -> bool:
-        """Whether a constant rate would misplace some frame by more than half a frame.
-
-        >>> Timeline((0.0, 0.1, 0.2, 0.3), 10, 0.4).is_variable
-        False
-        >>> Timeline((0.0, 0.1, 1.2, 1.3), 10, 1.4).is_variable
-        True
-        """
+        """Whether a constant rate would misplace some frame by more than half a frame."""
         if self.total < 3:
             return False
         pace = self.times[-1] / (self.total - 1)
@@ -150,12 +144,6 @@ class Uniform:
 
     A video with fewer frames yields each once, with a warning; with `repeats` some several times,
     as in the TUNA benchmark's code for LLaVA-Video.
-
-    >>> clip = Timeline((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 10, 0.6)
-    >>> Uniform(4).choose(clip).indices
-    (0, 1, 3, 5)
-    >>> Uniform(8, repeats=True).choose(clip).indices
-    (0, 0, 1, 2, 2, 3, 4, 5)
     """
 
     n: int = 32
@@ -185,7 +173,6 @@ class Fps:
     most: int | None = None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; always the first frame at least."""
         rate = self.rate or _paper_rate(timeline)
         if timeline.is_variable:
             _check_count(timeline.times[-1] * rate)
@@ -222,16 +209,12 @@ class TunaFps:
     That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `2fps` it has
     no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
     Without a `rate` it is the paper's rule for closed models.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
-    >>> TunaFps(2).choose(clip).indices
-    (0, 5)
     """
 
     rate: float | None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip too short for one frame is refused, as the benchmark has none of it."""
+        """Choose; ValueError for a clip so short that the benchmark takes no frame of it."""
         rate = self.rate or _paper_rate(timeline)
         count = int(timeline.total / timeline.fps * rate)
         if not count:
@@ -254,16 +237,12 @@ class QwenFps:
 
     They count `total / fps * rate` frames, at least 4 and at most 768, rounded down to an even
     number, and spread them from the first frame to the last, to the nearest frame.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(41)), 10, 4.1)
-    >>> QwenFps(2).choose(clip).indices, TunaFps(2).choose(clip).indices
-    ((0, 6, 11, 17, 23, 29, 34, 40), (0, 5, 10, 15, 20, 25, 30, 35))
     """
 
     rate: float
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose an even number of frames; a video of one frame is refused, as by the utilities."""
+        """Choose an even number of frames; ValueError for a video of one frame."""
         total = timeline.total
         most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
         wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)
@@ -297,12 +276,10 @@ class Given:
 
 
 def read_policy(text: str) -> Policy:
-    """Read a policy in the syntax of `--frames`.
+    """Read a policy in the syntax of `--frames`; raises `UsageError` for an unknown form.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
     (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
-
-    UsageError if it is none of the known forms.
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:
