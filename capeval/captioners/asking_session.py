@@ -1,4 +1,4 @@
-"""A model that is chosen, opened and asked for what a run lacks: captions, or answers."""
+"""Choosing and opening a model, and the session that asks it: for captions, or for answers."""
 
 from __future__ import annotations
 
@@ -96,8 +96,7 @@ async def open_captioner(
 ) -> AsyncIterator[OpenCaptioner]:
     """Open a captioner; its model or connections close with the block.
 
-    For a dry run of a run that is named, an endpoint needs neither a key nor a server, and none is
-    started.
+    With `dry_run`, a named run, an endpoint needs neither a key nor a server, and none is started.
     """
     entry, on_notice = choose_model(options), options.on_notice
     if entry is not None and not isinstance(options.model, str | None):
@@ -158,7 +157,7 @@ def _flag(name: str) -> str:
 
 
 def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
-    """Return what a plugin is made with: its options, and what is set of the common ones."""
+    """Return a plugin's arguments: its options, and those of the common ones that are set."""
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
@@ -167,7 +166,7 @@ def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
     return {**given, **entry.options}
 
 
-# ---- What asking is expected to cost -------------------------------------------------------------
+# ---- The expected cost ---------------------------------------------------------------------------
 
 # Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
@@ -180,7 +179,7 @@ async def estimate_generation(
 ) -> tuple[int, Usage]:
     """Return the expected frames of a video, and tokens of `work`; reads up to three videos.
 
-    `written` is how many tokens a reply has, by default as many as a caption.
+    `written` is the number of tokens of a reply, by default that of a caption.
     """
     if opened.base_url is None or not work:  # a model in this process costs nothing
         return 0, Usage()
@@ -221,7 +220,7 @@ def image_tokens(model: str, width: int, height: int) -> int:
 
 
 class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
-    """One opened model and its work; `plan` is what the run lacks, `seen` what the model sees."""
+    """An opened model and its work; `seen` describes the frames and the prompt for the title."""
 
     def __init__(self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, seen: str) -> None:
         self.work, self.opened, self.meter = work, opened, opened.meter
@@ -236,7 +235,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         ]
 
     async def estimate(self) -> WorkEstimate:
-        """Return what there is to do; reads up to three videos and calls nothing."""
+        """Return the work and its expected cost; reads up to three videos and calls nothing."""
         plan, work, run = self.plan, self.work, self.work.shown_run
         todo, missing = len(plan.todo), plan.missing
         opened, tokens = self.opened, work.tokens
@@ -340,8 +339,7 @@ async def open_session(
 ) -> AsyncIterator[AskingSession[ValueT, ResultT]]:
     """Open the captioner for a session with it; `run` is None where only the server names it.
 
-    A server takes minutes to start: what needs none is done without, and what is wrong is found
-    before.
+    A server takes minutes to start: mistakes are found before, and a finished run needs none.
     """
     if options.serve and not dry_run:
         async with open_captioner(replace(options, on_notice=ignore), dry_run=run) as opened:

@@ -1,4 +1,4 @@
-"""`capeval models`: the catalogue, a packaged table which the user's entries override."""
+"""`capeval models`: the packaged catalogue, and the user's entries that change it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from capeval.captioners.images import ImageKind
 from capeval.captioners.protocol import BACKENDS
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.reading import validated
 from capeval.llm.tracing import parse_endpoint, public_url
-from capeval.local_models.devices import MEMORY_PER_WEIGHT
+from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
 from capeval.show.formats import print_fields
 from capeval.show.numbers import billions, plain_number, thousands
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
 
+ImageKind = Literal["jpeg", "png", "video"]
+
 _REACHED = ("transformers", "endpoint", "server", "none")
 _OPTIONS = {"preset", "dtype", "template"}
 
@@ -45,13 +46,13 @@ _BYTES_A_WEIGHT = 2  # bf16
 
 
 class ModelEntry(BaseModel):
-    """How captions are obtained from one model.
+    """One model and the way to run it.
 
     `parameters` is in billions; `frames` is a sampling policy as in `--frames`; `prompt` is a
-    packaged prompt set or a file; `options` go to the backend. `reached` is the backend that runs
-    it: `transformers` in this process, `endpoint`, or a captioner of another package; or `server`
-    for a model behind a server that `serve` starts; or `none`, and `note` says why. `key` names
-    the environment variable whose value is sent to `base_url`.
+    packaged prompt set or a file; `options` go to the backend. `reached` is the backend:
+    `transformers` in this process, `endpoint`, a captioner of another package, `server` for a
+    server that `serve` starts, or `none` for the reason in `note`. `key` names the environment
+    variable whose value is sent to `base_url`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -153,13 +154,13 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
 
 
 def entries_by_hub(catalogue: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]:
-    """Return entries by their id on the hub, in lower case; without a preset if there are both."""
+    """Return entries by their id on the hub, in lower case; entries without a preset come first."""
     ordered = sorted(catalogue.values(), key=lambda entry: "preset" not in entry.options)
     return {entry.hub.lower(): entry for entry in ordered if entry.hub}
 
 
 def model_folder(name: str) -> Path | None:
-    """Return the folder that a model's name is the path of, if it begins as a path does.
+    """Return a model's name as a folder, if the name begins as a path does.
 
     >>> model_folder("qwen2-vl-7b"), model_folder("Qwen/Qwen2-VL-7B-Instruct")
     (None, None)
@@ -186,7 +187,7 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
         for entry in catalogue.values():
             if entry.hub == hub and entry.reached == "transformers":
                 return entry.model_copy(update={"name": hub})
-        # A folder's path is no name for a model; transformers would load it instead of the hub's.
+        # transformers would load a folder of that name instead of the hub's model.
         if hub.count("/") != 1 or not all(hub.split("/")) or Path(hub).is_dir():
             raise UsageError(f"{name!r} must be {HUB_PREFIX}ORG/NAME; name a folder as ./FOLDER")
         return ModelEntry(name=hub, hub=hub, reached="transformers")
@@ -287,9 +288,9 @@ _COLUMNS = [
 
 
 class ListedModels(Result):
-    """How the models can be run, and a row for each newer one and the user's own.
+    """The number of models by backend, and a row for each.
 
-    Those of the paper are only named, unless all is shown or there are no others.
+    Models of the paper are only named, unless `full` is set or there are no others.
     """
 
     def __init__(self, entries: Sequence[ModelEntry]) -> None:
@@ -312,15 +313,11 @@ class ListedModels(Result):
             ]
             for one in chosen
         ]
-        notes = [
-            f"Models of the TUNA paper that {what} be run: {', '.join(names)}."
-            for what in ("can", "cannot")
-            if (
-                names := [
-                    one_line(o.name) for o in others if (o.reached == "none") == (what != "can")
-                ]
-            )
-        ]
+        notes = []
+        for what in ("can", "cannot"):
+            names = [one_line(o.name) for o in others if (o.reached == "none") == (what != "can")]
+            if names:
+                notes.append(f"Models of the TUNA paper that {what} be run: {', '.join(names)}.")
         notes += ["--full lists the paper's models too."] if others else []
         if any(entry.paper for entry in chosen):
             notes.append("* in the TUNA paper, with the frames of its table 7.")

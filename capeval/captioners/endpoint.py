@@ -1,36 +1,125 @@
-"""Captions from a chat endpoint that takes images, and which key the endpoint gets."""
+"""Captions from a chat endpoint that takes images: the frames as sent, the call, and the key."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import os
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from capeval.captioners.catalogue import ModelEntry, OpenCaptioner, read_catalogue
-from capeval.captioners.images import ImageForm, SharedEncoder
+import numpy as np
+from numpy.typing import NDArray
+
+from capeval.captioners.catalogue import ImageKind, ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
-from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
+from capeval.errors import MissingExtra, ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.tracing import about
 from capeval.llm.types import ChatRequest
+from capeval.runs.concurrency import Recent
 from capeval.runs.folder import RunFolder
 from capeval.thinking import caption_in
+
+# ---- Frames as message parts ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """The encoding of frames.
+
+    `jpeg` and `png` send each frame as an image; `video` sends one list of JPEGs, which vLLM takes
+    as a video. Frames keep their size unless their longer side is above `max_side`.
+    """
+
+    kind: ImageKind = "jpeg"
+    quality: int = 90
+    max_side: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            import PIL  # noqa: F401
+        except ImportError:
+            raise MissingExtra("sending frames needs Pillow", "frames") from None
+
+    def settings(self) -> dict[str, Any]:
+        quality = None if self.kind == "png" else self.quality
+        return {"kind": self.kind, "quality": quality, "max_side": self.max_side}
+
+
+@dataclass(frozen=True)
+class EncodedFrames:
+    """Message parts, the size of each frame as sent, and the total number of `bytes`."""
+
+    parts: tuple[dict[str, Any], ...]
+    width: int
+    height: int
+    bytes: int
+
+
+def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
+    """Return frames of shape (n, height, width, 3) as message parts, in order."""
+    from PIL import Image
+
+    if not len(frames):
+        return EncodedFrames((), 0, 0, 0)
+    height, width = frames.shape[1:3]
+    scale = min(1.0, (form.max_side or max(width, height)) / max(width, height))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    texts, total = [], 0
+    for frame in frames:
+        image = Image.fromarray(frame)
+        if image.size != size:
+            image = image.resize(size, Image.Resampling.BICUBIC)
+        file = io.BytesIO()
+        if form.kind == "png":
+            image.save(file, "PNG", compress_level=3)
+        else:
+            image.save(file, "JPEG", quality=form.quality)
+        total += file.tell()
+        texts.append(base64.b64encode(file.getvalue()).decode("ascii"))
+    parts: list[dict[str, Any]] = [
+        {"type": "image_url", "image_url": {"url": f"data:image/{form.kind};base64,{text}"}}
+        for text in texts
+    ]
+    if form.kind == "video":
+        url = "data:video/jpeg;base64," + ",".join(texts)
+        parts = [{"type": "video_url", "video_url": {"url": url}}]
+    return EncodedFrames(tuple(parts), *size, total)
+
+
+class _Array:
+    """A key that is equal for the same array only; it does not keep the array in memory."""
+
+    def __init__(self, frames: NDArray[np.uint8]) -> None:
+        self._id, self._frames = id(frames), weakref.ref(frames)
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        frames = self._frames()
+        return isinstance(other, _Array) and frames is not None and frames is other._frames()
+
+
+# ---- The captioner -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class EndpointCaptioner:
-    """Sends the frames of each video and its prompt in one message; a caption may be cut off.
+    """Sends the frames of each video and its prompt in one message.
 
-    `name` is that of runs and caption lines; `served` the one that the endpoint knows.
+    Runs and caption lines have the `name`; the endpoint knows the model as `served`.
     """
 
     asker: Asker
@@ -47,7 +136,7 @@ class EndpointCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption, whatever the address."""
+        """All settings that affect a caption, except frames and prompt; not the address."""
         return {
             "backend": "endpoint",
             "model": self.served,
@@ -58,7 +147,7 @@ class EndpointCaptioner:
         }
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
-        """Return one outcome per request, in order; raises what ends the whole run."""
+        """Return one outcome per request, in order; raises an error that ends the whole run."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
@@ -68,8 +157,9 @@ class EndpointCaptioner:
         """Do nothing: the client is closed by its owner."""
 
     @cached_property
-    def _encoder(self) -> SharedEncoder:
-        return SharedEncoder(self.form)
+    def _encoded(self) -> Recent[EncodedFrames]:
+        # Questions about one video have the same frames, and 32 of 720p take a second to encode.
+        return Recent(4)
 
     async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
         index, prompt, scope = request.index, request.prompt, request.run
@@ -77,7 +167,9 @@ class EndpointCaptioner:
         is_caption = request.kind == "caption"
         instruction = self.system if request.system is None else request.system
         count = len(request.frames)
-        encoded = await asyncio.to_thread(self._encoder.encode, request.frames)
+        encoded = await asyncio.to_thread(
+            self._encoded.get, _Array(request.frames), partial(encode, request.frames, self.form)
+        )
         is_video = self.form.kind == "video" and count > 0
         media = {"video": {"num_frames": count, **request.timing()}} if is_video else None
         del request
@@ -143,11 +235,7 @@ async def open_endpoint(
     if not (options.client or offline):
         key, key_help = _key(entry, options, base_url)
     async with open_asker(
-        *(options, key),
-        base_url=base_url,
-        key_help=key_help,
-        offline=offline,
-        on_notice=on_notice,
+        options, key, base_url=base_url, key_help=key_help, offline=offline, on_notice=on_notice
     ) as asker:
         if options.client is not None:
             entry = entry or ModelEntry(name="model", reached="endpoint")
@@ -159,10 +247,7 @@ async def open_endpoint(
         is_own = options.base_url or entry.has_own_address
         form = ImageForm(entry.images if is_own else "jpeg", max_side=entry.max_side)
         captioner = EndpointCaptioner(
-            asker=asker,
-            name=entry.name,
-            served=served,
-            form=form,
+            *(asker, entry.name, served, form),
             system=entry.system,
             max_new_tokens=options.max_new_tokens or entry.max_new_tokens,
             temperature=(entry.temperature if options.temperature is None else options.temperature),
@@ -205,7 +290,7 @@ async def _served(
 ) -> tuple[ModelEntry, str]:
     """Return the entry, and the endpoint's name for its model.
 
-    In a dry run that is the name which the run has recorded, else that of the hub.
+    In a dry run that is the name that the run has recorded, else the hub's.
     """
     if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):
         return entry, entry.name

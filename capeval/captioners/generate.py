@@ -36,7 +36,7 @@ from capeval.video import FrameReader, open_reader
 
 @declares
 class GenerateOptions(FramesOptions):
-    """Which videos are captioned, by which model and from which frames: see `capeval.generate`.
+    """The arguments of `capeval.generate`.
 
     Parameters
     ----------
@@ -93,10 +93,7 @@ class CaptionPrompts:
 
 
 def load_caption_prompts(named: str | Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
-    """Return the prompt that is named; else the data's own, or that of `default`.
-
-    Both are a prompt set or a file.
-    """
+    """Return the prompt of a set or file; without a name the data's own, or that of `default`."""
     wanted = Path(default if named is None else named)
     file = packaged("prompts") / wanted / "caption.txt"
     source = f"{wanted.name}/caption.txt"
@@ -130,7 +127,7 @@ class Wanted:
     shard: Shard | None = None
 
     def chosen(self) -> tuple[Video, ...]:
-        """Return the annotated videos that `--only` and `--limit` leave, for all shards."""
+        """Return the annotated videos within `--only` and `--limit`, for all shards."""
         return select(
             self.annotations,
             lambda video: video.index,
@@ -142,7 +139,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Generation(StoredResult):
-    """The captions of a run or shard in the annotations' order, and why other videos have none."""
+    """The captions of a run or shard, in the annotations' order."""
 
     annotated: int
     captions: tuple[CaptionLine, ...]
@@ -359,12 +356,12 @@ async def open_generating(
 
 
 def run_folder(options: GenerateOptions, model: str) -> RunFolder:
-    """Return the run that a model's captions go to."""
+    """Return the run of a model's captions."""
     return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
 
 
 def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
-    """Return the videos to caption; raises what is wrong with them or their annotations."""
+    """Return the videos to caption; raises an error about them or their annotations."""
     path = SAMPLE if options.annotations is None else str(options.annotations)
     wanted = Wanted(
         annotations=videos_of_set(path),

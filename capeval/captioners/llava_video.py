@@ -8,9 +8,9 @@ whose modules these are, has a single newline after all frames.)
 
 The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
 VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
-leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time
-instruction whose sentences run together and which states the height of the frames in pixels where
-it means their number. docs/generating.md compares it with the authors' code.
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time instruction whose sentences
+run together and which gives the height of the frames in pixels as their number.
+docs/generating.md compares it with the authors' code.
 
 All frames are pooled alike, also where config.json sets `add_faster_video`: the authors' encoder
 has no working branch for it, and their evaluation turns it off.
@@ -51,10 +51,7 @@ KEY_MAP = {
     r"^model\.mm_projector\.2\.": "model.multi_modal_projector.linear_2.",
     r"^model\.(embed_tokens|layers|norm)\.": r"model.language_model.\1.",
 }
-"""Names in the published checkpoint, and what transformers calls them.
-
-`model.image_newline` and `lm_head` have the same names in both.
-"""
+"""Names in the published checkpoint, and those of transformers; others are the same in both."""
 
 TOWERS: dict[int, dict[str, int]] = {
     1152: {"num_hidden_layers": 26, "intermediate_size": 4304, "num_attention_heads": 16}
@@ -71,7 +68,7 @@ _THREADS = 16
 PoolMode = Literal["bilinear", "average"]
 
 Wording = Literal["published", "tuna"]
-"""Whose time instruction: that of the authors' code, or of the benchmark's."""
+"""The time instruction of the authors' code, or of the benchmark's."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 import transformers
 from jinja2.exceptions import TemplateError
-from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForImageTextToText,
@@ -27,14 +26,16 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
-from capeval.local_models.checkpoint import (
+from capeval.local_models import (
     Checkpoint,
+    Placement,
     check_complete,
+    check_spread,
     find_checkpoint,
     one_line_errors,
+    place,
     quantisation,
 )
-from capeval.local_models.devices import Placement, check_spread, place
 
 _ATTENTION = "sdpa"
 _DEFAULT_SYSTEM = "You are a helpful assistant."
@@ -48,9 +49,10 @@ _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 
 @dataclass(frozen=True)
 class _Parts:
-    """A model before its weights are loaded; `arguments` are further ones of `from_pretrained`.
+    """A model before its weights are loaded, and how its authors use it.
 
-    `dtype` is used where none is asked for.
+    `meta` is the model without weights; `arguments` are further ones of `from_pretrained`; `dtype`
+    is the precision unless the entry names one; `decoding` changes the checkpoint's.
     """
 
     kind: Any
@@ -58,33 +60,51 @@ class _Parts:
     config: Any
     tokenizer: Any
     inputs: BatchMaker
-    decoding: Mapping[str, Any]
     settings: Mapping[str, Any]
     mixes_frame_counts: bool
     arguments: Mapping[str, Any] = field(default_factory=dict)
     dtype: str = "auto"
+    decoding: Mapping[str, Any] = field(default_factory=dict)
     penalises_prompt: bool = True
 
 
 def load_model(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
-    """Load the model of an entry, as it says unless an option does; raises `UsageError`.
+    """Load the model of an entry, with the options in place of the entry's; raises `UsageError`.
 
-    `on_notice` is called with messages about what takes long.
+    `on_notice` is called with messages about slow steps.
     """
     transformers.logging.set_verbosity_error()
     if not sys.stderr.isatty():
         # An error is then one line.
         transformers.logging.disable_progress_bar()
     model = entry.hub or entry.name
+    written = options.max_new_tokens or entry.max_new_tokens
     with one_line_errors(model):
         source = find_checkpoint(model, entry.revision)
         is_llava_video = llava_video.ARCHITECTURE in (source.published.get("architectures") or ())
-        parts = (_llava_video if is_llava_video else _native)(source, entry, options)
-        placement, loading = _placed(source, parts, entry, options)
+        parts = _llava_video(source, entry) if is_llava_video else _native(source, entry, written)
+        placement = place(
+            entry.name,
+            source.size(parts.meta),
+            device=options.device or "auto",
+            dtype=entry.options.get("dtype") or parts.dtype,
+            serve=entry.serve,
+        )
+        # Straight to the GPU: a detour through main memory needs as much of that.
+        spread: dict[str, Any] = {"device_map": {"": placement.device}}
+        if room := dict(placement.room):
+            spread = {"device_map": "auto", "max_memory": room}
         loaded, info = parts.kind.from_pretrained(
-            model, config=parts.config, **source.arguments, **loading, **parts.arguments
+            model,
+            config=parts.config,
+            dtype=placement.dtype,
+            attn_implementation=_ATTENTION,
+            output_loading_info=True,
+            **source.arguments,
+            **spread,
+            **parts.arguments,
         )
         check_complete(model, info)
         # Otherwise a part of a model would write captions.
@@ -94,10 +114,15 @@ def load_model(
                 f"{model}: its checkpoint has more layers than its config.json states: {left[0]}"
             )
         check_spread(entry.name, placement, getattr(loaded, "hf_device_map", {}))
-        return _finished(source, parts, loaded, placement, source.identity(on_notice))
+        decoding: dict[str, Any] = {**parts.decoding, "max_new_tokens": written}
+        if temperature := entry.temperature if options.temperature is None else options.temperature:
+            # From the whole distribution, as an endpoint does that is given only a temperature.
+            decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
+        weights = source.identity(on_notice)
+        return _finished(source, parts, loaded, placement, decoding, weights)
 
 
-def _llava_video(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) -> _Parts:
+def _llava_video(source: Checkpoint, entry: ModelEntry) -> _Parts:
     name, published = entry.name, source.published
     wanted = entry.options.get("preset") or "published"
     if wanted not in llava_video.PRESETS:
@@ -125,7 +150,6 @@ def _llava_video(source: Checkpoint, entry: ModelEntry, options: CaptionerOption
         inputs=llava_video.LlavaVideoInputs(
             tokenizer, config, system=system, wording=preset.wording, timed=timed
         ),
-        decoding=_decoding(entry, options),
         settings={
             "system_prompt": system,
             "preset": wanted,
@@ -135,14 +159,13 @@ def _llava_video(source: Checkpoint, entry: ModelEntry, options: CaptionerOption
         },
         mixes_frame_counts=True,
         arguments={"key_mapping": llava_video.KEY_MAP},
-        # A preset has the precision of the code that it follows.
         dtype=preset.dtype,
         # Its authors' code generates from embeddings, so the penalty never sees the prompt.
         penalises_prompt=False,
     )
 
 
-def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) -> _Parts:
+def _native(source: Checkpoint, entry: ModelEntry, written: int) -> _Parts:
     name, model = entry.name, source.model
     preset = entry.options.get("preset")
     if source.is_local and (source.folder / "adapter_config.json").is_file():
@@ -160,15 +183,14 @@ def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) ->
         raise UsageError(f"{name}: it takes no video ({config.model_type} has no video processor)")
     if getattr(processor, "chat_template", None) is None:
         raise UsageError(f"{name}: its processor has no chat template")
-    decoding, processing, settings = _decoding(entry, options), dict[str, Any](), dict[str, Any]()
+    processing, settings = dict[str, Any](), dict[str, Any]()
     # The authors' code limits what a video may cost; without this transformers does not.
     if hasattr(video, "cap_pixels_per_frame"):
         processing["cap_pixels_per_frame"] = True
     recorded: dict[str, Any] = processing
     if bounds is not None:
-        decoding = {**(bounds.generation or {}), **decoding}
         context = _context_length(config.get_text_config())
-        video.max_video_tokens = bounds.video_tokens(context, decoding["max_new_tokens"])
+        video.max_video_tokens = bounds.video_tokens(context, written)
         processing["size"] = bounds.size(video.size.longest_edge)
         recorded = {**processing, "max_video_tokens": video.max_video_tokens}
         settings["preset"] = preset or "published"
@@ -180,63 +202,32 @@ def _native(source: Checkpoint, entry: ModelEntry, options: CaptionerOptions) ->
         config=config,
         tokenizer=processor.tokenizer,
         inputs=NativeInputs(
-            processor,
-            system_prompt=entry.system,
-            options=processing,
-            template=template,
-            is_joined=config.model_type in JOINED,
+            processor, system_prompt=entry.system, options=processing, template=template
         ),
-        decoding=decoding,
         settings={"system_prompt": entry.system, "processor": recorded, **settings},
-        mixes_frame_counts=config.model_type in PACKED | JOINED,
+        mixes_frame_counts=config.model_type in PACKED,
+        decoding={} if bounds is None else bounds.decoding,
     )
-
-
-def _decoding(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
-    decoding: dict[str, Any] = {"max_new_tokens": options.max_new_tokens or entry.max_new_tokens}
-    temperature = entry.temperature if options.temperature is None else options.temperature
-    if temperature:
-        # From the whole distribution, as an endpoint does that is given only a temperature.
-        decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
-    return decoding
-
-
-def _placed(
-    source: Checkpoint, parts: _Parts, entry: ModelEntry, options: CaptionerOptions
-) -> tuple[Placement, dict[str, Any]]:
-    """Return where a model goes, and the arguments that load it there; raises `UsageError`."""
-    size = source.size(parts.meta)
-    placement = place(
-        entry.name,
-        size,
-        device=options.device or "auto",
-        dtype=entry.options.get("dtype") or parts.dtype,
-        serve=entry.serve,
-    )
-    # Straight to the GPU: a detour through main memory needs as much of that.
-    spread: dict[str, Any] = {"device_map": {"": placement.device}}
-    if room := dict(placement.room):
-        spread = {"device_map": "auto", "max_memory": room}
-    precision = {"dtype": placement.dtype, "attn_implementation": _ATTENTION}
-    return placement, {**precision, **spread, "output_loading_info": True}
 
 
 def _finished(
-    source: Checkpoint, parts: _Parts, loaded: Any, placement: Placement, found: Any
+    source: Checkpoint,
+    parts: _Parts,
+    loaded: Any,
+    placement: Placement,
+    decoding: Mapping[str, Any],
+    weights: Mapping[str, str] | str,
 ) -> LoadedModel:
-    """Return a model with its decoding, which is greedy unless `parts` say otherwise.
-
-    `found` identifies its weights.
-    """
+    """Return a model with its decoding, which is greedy unless `decoding` says otherwise."""
     tokenizer = parts.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     loaded.eval()
     quantised = quantisation(loaded.config.to_dict())
-    # Some kernels for packed weights work in another precision than was asked for.
+    # Some kernels for packed weights work in another precision than requested.
     dtype = placement.dtype if quantised is None else loaded.dtype
-    generation = _greedy(loaded, tokenizer, parts.decoding)
+    generation = _greedy(loaded, tokenizer, decoding)
     recorded = {
         name: value
         for name, value in _plain(generation.to_dict()).items()
@@ -265,7 +256,7 @@ def _finished(
             "generation": recorded,
             **({"quantisation": _plain(quantised)} if quantised is not None else {}),
             # Not a folder's name, which may change.
-            "weights": found if isinstance(found, str) else {"sha256": found["sha256"]},
+            "weights": weights if isinstance(weights, str) else {"sha256": weights["sha256"]},
             **parts.settings,
         },
     )
@@ -320,20 +311,15 @@ PACKED = frozenset(
 )
 """Model types whose processors take videos with different numbers of frames in one batch.
 
-Which classes of transformers can was tried with a tiny model of each: the captions are those of the
-same videos alone. Classes that are in neither set get videos of equal numbers of frames.
+Tried with a tiny model of each: the captions are those of the same videos alone. Other classes get
+videos of equal numbers of frames.
 """
-
-JOINED = frozenset({"internvl", "llava_next_video", "perception_lm", "video_llava"})
-"""Model types that embed each frame on its own: their frames can be put one after the other."""
 
 
 class NativeInputs:
     """Turns requests into a left-padded batch with the model's own processor.
 
-    `template` are arguments of the chat template, and `options` of the processor. `is_joined` is
-    for models whose processor takes only videos with equal numbers of frames: others are processed
-    alone and joined.
+    `template` are arguments of the chat template, and `options` of the processor.
     """
 
     def __init__(
@@ -343,20 +329,12 @@ class NativeInputs:
         system_prompt: str | None,
         options: Mapping[str, Any],
         template: Mapping[str, Any],
-        is_joined: bool,
     ) -> None:
         self._processor, self._system_prompt = processor, system_prompt
         self._options, self._template = options, template
-        self._is_joined = is_joined
 
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         """Return the model's inputs; raises `ValueError` for a video that cannot be taken."""
-        if self._is_joined and len({len(request.frames) for request in requests}) > 1:
-            padding = int(self._processor.tokenizer.pad_token_id)
-            return _join([self._batch([request]) for request in requests], padding=padding)
-        return self._batch(requests)
-
-    def _batch(self, requests: Sequence[CaptionRequest]) -> Mapping[str, Any]:
         texts = [self._text(request) for request in requests]
         first = self._processor.tokenizer.bos_token
         # As transformers does where it renders the prompt and tokenizes it in one step.
@@ -424,23 +402,6 @@ class NativeInputs:
         return text
 
 
-def _join(batches: Sequence[Mapping[str, Any]], *, padding: int) -> dict[str, Any]:
-    """Return one batch of several, each of one video: rows padded on the left, frames in a row.
-
-    `padding` is the token that shorter prompts are padded with.
-    """
-
-    def joined(name: str, values: list[torch.Tensor]) -> torch.Tensor:
-        if name.startswith("pixel_values"):
-            # (videos, frames, channels, height, width), or without the first.
-            return torch.cat(values, dim=1 if values[0].dim() == 5 else 0)
-        fill = padding if name == "input_ids" else 0
-        rows = [value[0] for value in values]
-        return pad_sequence(rows, batch_first=True, padding_value=fill, padding_side="left")
-
-    return {name: joined(name, [batch[name] for batch in batches]) for name in batches[0]}
-
-
 # ---- The size at which Qwen2-VL, Qwen2.5-VL and Qwen2.5-Omni see frames --------------------------
 
 # By their authors' qwen-vl-utils: both sides are multiples of 28 pixels, a frame has from 128 to
@@ -460,14 +421,14 @@ _PROMPT = 512
 
 @dataclass(frozen=True)
 class PixelBounds:
-    """A preset: the fewest pixels of a frame, and what else it implies.
+    """A preset: the fewest pixels of a frame, and changes to the decoding.
 
     With `fits_context`, the frames of a long video are made smaller until they fit.
     """
 
     least: int = 128 * _SQUARE
     fits_context: bool = True
-    generation: Mapping[str, Any] | None = None
+    decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def size(self, longest_edge: int) -> dict[str, int]:
         """Return the processor's `size`; its upper bound gives way to 1.05 times the lower one.
@@ -490,9 +451,7 @@ PIXEL_BOUNDS: Mapping[str, PixelBounds] = {
     "published": PixelBounds(),
     # The TUNA benchmark's configuration of Qwen2-VL: its lower bound is above the utilities' upper
     # one, so that every frame has 1,280 to 1,344 squares. Nothing is made smaller to fit.
-    "tuna": PixelBounds(
-        least=1280 * _SQUARE, fits_context=False, generation={"repetition_penalty": 1.0}
-    ),
+    "tuna": PixelBounds(1280 * _SQUARE, fits_context=False, decoding={"repetition_penalty": 1.0}),
 }
 
 

@@ -1,4 +1,4 @@
-"""The options of asking a model about videos: for captions, or for answers to questions."""
+"""The options of a model that captions videos or answers questions about them."""
 
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @declares
 class CaptionerOptions(EndpointOptions, ModelOptions):
-    """Which model is asked about videos.
+    """The model, and how it is run.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class CaptionerOptions(EndpointOptions, ModelOptions):
 
 @declares
 class FramesOptions(CaptionerOptions):
-    """Which model sees which frames: what generating captions and answering questions share.
+    """The model and the frames that it sees: common to captions and answers.
 
     Parameters
     ----------

@@ -11,13 +11,11 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
-
-import numpy as np
 
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
@@ -42,10 +40,10 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class Job:
-    """One video to caption; other work of the same models has jobs of its own class.
+    """One video to caption; questions to the same models have a class of their own.
 
     `video` is the file's path in the folder of the videos and its size in bytes, `run` the id of
-    the run that the caption is for, `kind` what the reply is: see `CaptionRequest`.
+    the caption's run, and `kind` the kind of reply: see `CaptionRequest`.
     """
 
     index: str
@@ -72,23 +70,16 @@ class Job:
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
-        """Return what is recorded of the frames; `policy` is the reader's."""
+        """Return the caption line's record of the frames; `policy` is the reader's."""
         record = frames.record()
         return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 KeepOutcome = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
-"""Called once with each outcome and what the caption line records of its frames."""
+"""Called once with each outcome and the caption line's record of its frames."""
 
 CaptionVideos = Callable[[Sequence[Job], FrameReader, Captioner, KeepOutcome], Awaitable[None]]
-"""Captions videos, here as `caption_videos` does, or elsewhere."""
-
-
-@dataclass
-class _Read:
-    job: Job
-    frames: FrameSet
-    size: int
+"""Captions videos: `caption_videos` here, or the same on other machines."""
 
 
 async def caption_videos(
@@ -101,9 +92,12 @@ async def caption_videos(
 ) -> None:
     """Caption videos, and pass each outcome to `record`.
 
-    `fail_fast` has seen the captioner's outcomes before, if there were any.
+    `fail_fast` knows the captioner's earlier outcomes, if there were any.
     """
-    await _Pipeline(jobs, reader, captioner, record, fail_fast or FailFast()).run()
+    await _Pipeline(reader, captioner, record, fail_fast or FailFast()).run(jobs)
+
+
+_Read = tuple[Job, FrameSet]
 
 
 class _Pipeline:
@@ -114,35 +108,22 @@ class _Pipeline:
     """
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        reader: FrameReader,
-        captioner: Captioner,
-        record: KeepOutcome,
-        fail_fast: FailFast,
+        self, reader: FrameReader, captioner: Captioner, record: KeepOutcome, fail_fast: FailFast
     ) -> None:
-        self._todo = iter(jobs)
         self._reader, self._captioner, self._record = reader, captioner, record
+        self._fail_fast = fail_fast
         self._mixes = bool(getattr(captioner, "mixes_frame_counts", False))
         self._pool: list[_Read] = []
         self._bytes = 0
+        self._turns = asyncio.Semaphore(READERS)
         self._cancel = threading.Event()
         self._stopped: list[BaseException] = []
         self._calls: set[asyncio.Task[None]] = set()
-        self._fail_fast = fail_fast
 
-    async def run(self) -> None:
+    async def run(self, jobs: Sequence[Job]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                async for batch in self._batches(group):
-                    call = group.create_task(self._caption(batch))
-                    del batch
-                    self._calls.add(call)
-                    call.add_done_callback(self._calls.discard)
-                    # The call starts first, so that it can free its frames.
-                    await asyncio.sleep(0)
-                    while self._calls and len(self._calls) >= self._captioner.concurrency:
-                        await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
+                await self._run(iter(jobs), group)
         except BaseExceptionGroup as several:
             # Such as of a captioner whose batch size can no longer be read.
             raise several.exceptions[0] from several
@@ -151,97 +132,93 @@ class _Pipeline:
         if self._stopped:
             raise self._stopped[0]
 
-    # Reading and batching
-
-    async def _batches(self, group: asyncio.TaskGroup) -> AsyncGenerator[list[_Read], None]:
+    async def _run(self, todo: Iterator[Job], group: asyncio.TaskGroup) -> None:
         ahead: deque[asyncio.Task[_Read | None]] = deque()
-        turns = asyncio.Semaphore(READERS)
         while not self._stopped:
-            room = (3 * self._size if self._size > 1 else 1) + READERS
+            size = self._size
+            room = (3 * size if size > 1 else 1) + READERS
             while len(ahead) + len(self._pool) < room and self._bytes < AHEAD_BYTES:
-                if (job := next(self._todo, None)) is None:
+                if (job := next(todo, None)) is None:
                     break
-                ahead.append(group.create_task(self._read(job, turns)))
-            if ahead:
-                if batch := self._gather(await ahead.popleft()):
-                    yield batch
-            elif self._pool:
-                yield self._take_batch()
-            else:
+                ahead.append(group.create_task(self._read(job)))
+            is_last = not ahead
+            if is_last and not self._pool:
                 return
+            if ahead and (read := await ahead.popleft()):
+                self._pool.append(read)
+                del read
+            if not (batch := self._take_batch(is_last=is_last)):
+                continue
+            call = group.create_task(self._caption(batch))
+            del batch
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+            # The call starts first, so that it can free its frames.
+            await asyncio.sleep(0)
+            while self._calls and len(self._calls) >= self._captioner.concurrency:
+                await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
 
-    async def _read(self, job: Job, turns: asyncio.Semaphore) -> _Read | None:
-        async with turns:
+    @property
+    def _size(self) -> int:
+        return max(1, self._captioner.batch_size)
+
+    def _take_batch(self, *, is_last: bool) -> list[_Read]:
+        """Take a batch from the queue; none while it is better to read more videos first.
+
+        It has the most common frame count; of a model that pads, the video that waits longest and
+        those nearest in length.
+        """
+
+        def alike(one: _Read) -> list[_Read]:
+            apart = {id(read): abs(len(read[1]) - len(one[1])) for read in self._pool}
+            found = (read for read in self._pool if self._mixes or not apart[id(read)])
+            return sorted(found, key=lambda read: apart[id(read)])
+
+        size = self._size
+        batch = max(map(alike, self._pool[:1] if self._mixes else self._pool), key=len, default=[])
+        # For a model that pads, more than a batch waits, so that videos of similar length find each
+        # other. For others, waiting longer for equal frame counts would only block the readers.
+        is_full = len(batch) >= size and not self._mixes
+        waiting = sum(frames.frames.nbytes for _, frames in self._pool)
+        if not (is_last or is_full or len(self._pool) >= 2 * size or waiting >= AHEAD_BYTES // 2):
+            return []
+        batch = batch[:size]
+        chosen = {id(read) for read in batch}
+        self._pool = [read for read in self._pool if id(read) not in chosen]
+        self._bytes -= sum(frames.frames.nbytes for _, frames in batch)
+        return batch
+
+    async def _read(self, job: Job) -> _Read | None:
+        async with self._turns:
             if self._stopped:
                 return None
             try:
                 frames = await in_thread(partial(job.read, self._reader, self._cancel))
             except UsageError as failure:  # no decoder: no video can be read
                 self._stop(failure)
+                return None
             except VideoError as failure:
-                self._unread(job, failure.message)
+                reason = failure.message
             except Exception as failure:
                 # A decoder may raise anything on a broken file; the other videos continue.
                 trace("video not decoded", failure=failure, index=job.index)
-                self._unread(job, f"cannot be decoded ({describe(failure, 300)})")
+                reason = f"cannot be decoded ({describe(failure, 300)})"
             else:
                 self._bytes += frames.frames.nbytes
-                return _Read(job, frames, frames.frames.nbytes)
+                return job, frames
+            if not self._stopped:  # else the run was stopped while it was read
+                self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
             return None
-
-    def _unread(self, job: Job, reason: str) -> None:
-        if not self._stopped:  # else the run was stopped while it was read
-            self._recorded(job, Uncaptioned(job.index, one_line(reason)), {})
-
-    @property
-    def _size(self) -> int:
-        return max(1, self._captioner.batch_size)
-
-    def _gather(self, read: _Read | None) -> list[_Read] | None:
-        """Add a video to the queue; return a batch once it is full enough."""
-        if read is None:
-            return None
-        self._pool.append(read)
-        alike, size = self._alike(read), self._size
-        if not self._mixes and len(alike) >= size:
-            return self._take_batch(alike)
-        # For a model that pads, more than a batch waits, so that videos of similar length find each
-        # other. For others, waiting longer for equal frame counts would only block the readers.
-        if len(self._pool) >= 2 * size or sum(r.size for r in self._pool) >= AHEAD_BYTES // 2:
-            return self._take_batch()
-        return None
-
-    def _alike(self, one: _Read) -> list[_Read]:
-        """Return the videos that can share a batch with one, those nearest in length first."""
-
-        def apart(read: _Read) -> int:
-            return abs(len(read.frames) - len(one.frames))
-
-        return sorted((r for r in self._pool if self._mixes or not apart(r)), key=apart)
-
-    def _take_batch(self, alike: list[_Read] | None = None) -> list[_Read]:
-        """Take `alike`, else the video that waits longest or the most common frame count."""
-        if alike is None:
-            first = self._pool[:1] if self._mixes else self._pool
-            alike = max(map(self._alike, first), key=len)
-        batch = alike[: self._size]
-        chosen = set(map(id, batch))
-        self._pool = [read for read in self._pool if id(read) not in chosen]
-        self._bytes -= sum(read.size for read in batch)
-        return batch
-
-    # Captioning
 
     async def _caption(self, batch: list[_Read]) -> None:
         seen = [
-            (read.job, read.job.record(read.frames, self._reader.policy), read.frames.warnings)
-            for read in batch
+            (job, job.record(frames, self._reader.policy), frames.warnings) for job, frames in batch
         ]
         started = time.perf_counter()
         returned: Sequence[object]
         raised: str | None = None
         try:
-            call = self._captioner.caption([read.job.request(read.frames) for read in batch])
+            call = self._captioner.caption([job.request(frames) for job, frames in batch])
             # Only the call still has the frames, and may release them.
             batch.clear()
             returned = _as_list(await call, len(seen))
@@ -317,7 +294,7 @@ def _checked(
     return replace(outcome, text=text, warnings=tuple(dict.fromkeys(found)))
 
 
-# ---- When a run whose captions fail is to stop ---------------------------------------------------
+# ---- When a failing run stops --------------------------------------------------------------------
 
 # So many requests that are refused for one reason are no fault of the videos. Files that cannot be
 # decoded do not count.
@@ -338,7 +315,7 @@ class FailFast:
         self._calls = self._videos = 0
 
     def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
-        """Count an outcome; return the error to stop with where the first share one reason."""
+        """Count an outcome; return an error if the first outcomes share one reason."""
         if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
             self._is_over = True
         if self._is_over or isinstance(outcome, Captioned):
@@ -351,15 +328,9 @@ class FailFast:
         )
 
     def called(self, failure: str | None, videos: int) -> CapevalError | None:
-        """Count a call with so many videos; `failure` is what the model raised, if it did.
+        """Count a call with so many videos; return an error after several failures in a row.
 
-        Returns the error to stop with after several calls in a row that raised.
-
-        >>> watch = FailFast()
-        >>> [watch.called("CUDA error", 4) for _ in range(2)]
-        [None, None]
-        >>> print(watch.called("CUDA error", 4))
-        the model failed on 3 calls in a row (12 videos), the last time with: CUDA error
+        `failure` is the model's error, if it raised one.
         """
         if failure is None:
             self._calls = self._videos = 0
@@ -373,7 +344,7 @@ class FailFast:
         )
 
 
-# ---- What is no caption, and what is a bad one ---------------------------------------------------
+# ---- Empty captions and repetition loops ---------------------------------------------------------
 
 # Markers of chat templates, such as <|im_end|>, are not words.
 _MARKER = re.compile(r"<\|[^|<>]{1,40}\|>")
@@ -403,25 +374,15 @@ def repetition_warning(text: str) -> str | None:
     True
     """
     found = words(text)
-    ids: dict[str, int] = {}
-    numbers = np.array([ids.setdefault(word, len(ids)) for word in found])
-    worst: tuple[int, int, int] | None = None
-    for period in range(1, min(_LONGEST_PERIOD, len(found) // _FEWEST_REPEATS) + 1):
-        differ = np.flatnonzero(numbers[period:] != numbers[:-period])
-        edges = np.concatenate(([-1], differ, [len(found) - period]))
-        runs = np.diff(edges) - 1
-        longest = int(runs.argmax())
-        length = int(runs[longest]) + period
-        if (
-            length > period
-            and length >= max(_FEWEST_WORDS, _FEWEST_REPEATS * period)
-            and (worst is None or length > worst[0])
-        ):
-            worst = (length, period, int(edges[longest]) + 1)
-        if worst is not None and worst[1] == period and worst[0] >= len(found) - period:
-            break
-    if worst is None:
+    length = period = start = 0
+    for size in range(1, min(_LONGEST_PERIOD, len(found) // _FEWEST_REPEATS) + 1):
+        same = 0
+        for at in range(size, len(found)):
+            same = same + 1 if found[at] == found[at - size] else 0
+            whole = same + size if same else 0
+            if whole > length and whole >= max(_FEWEST_WORDS, _FEWEST_REPEATS * size):
+                length, period, start = whole, size, at + 1 - whole
+    if not length:
         return None
-    length, period, start = worst
     block = " ".join(found[start : start + min(period, 12)]) + (" …" if period > 12 else "")
     return f'repetition loop: "{block}" {length // period} times'

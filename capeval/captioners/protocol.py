@@ -1,8 +1,8 @@
 """The captioner protocol: frames and a prompt in, text and token counts out; captioners by name.
 
-The same models answer questions: a request is then of the kind "answer", its frames can be none,
-and the likelihoods of texts can be asked for. `endpoint` and `transformers` are packaged. Other
-packages add captioners by the entry-point group `capeval.captioners`, as docs/extending.md says.
+The same models answer questions: such a request has the kind "answer", can lack frames, and can ask
+for likelihoods of texts. `endpoint` and `transformers` are packaged. Other packages add captioners
+by the entry-point group `capeval.captioners`: see docs/extending.md.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class CaptionRequest:
     `fps` and `total_frames` are the video's own, `duration` its length in seconds.
 
     The reply of the kind "answer" is kept as it is: with its reasoning, or empty. Such a request
-    can have no frames. Its `system` prompt replaces the model's own, and of each text in
-    `continuations` the likelihood as the model's reply is wanted. Replies that are kept elsewhere,
-    such as in a cache, are only for requests of the same `run`.
+    can lack frames. Its `system` prompt replaces the model's own, and the outcome has the
+    likelihood of each text in `continuations`. Cached replies serve requests of the same `run`.
     """
 
     index: str
@@ -80,11 +79,12 @@ _Text = Annotated[str, BeforeValidator(lambda v: storable(v) if isinstance(v, st
 
 @validated_dataclass(frozen=True)
 class Captioned:
-    """A caption or an answer and its token counts; `warnings` name its faults, if it has any.
+    """A caption or an answer, its token counts and its warnings.
 
     `likelihoods` has the summed negative log-likelihood (in nats) and the number of tokens of each
-    of the request's continuations. Raises pydantic's `ValidationError`, a `ValueError`, for what
-    could not be stored.
+    of the request's continuations. `details` are further fields of the caption line, such as the
+    image encoding. Raises pydantic's `ValidationError`, a `ValueError`, for values that cannot be
+    stored.
     """
 
     index: str
@@ -95,13 +95,12 @@ class Captioned:
     revision: _Text | None = None
     warnings: tuple[_Text, ...] = ()
     details: Annotated[Mapping[str, Any], AfterValidator(as_stored)] = field(default_factory=dict)
-    """What else the caption line records, such as the image encoding or the system prompt."""
     likelihoods: tuple[tuple[FiniteFloat, PositiveInt], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Uncaptioned:
-    """A video without a caption, and why; never an empty caption."""
+    """The reason why a video has no caption; never an empty caption."""
 
     index: str
     reason: str
@@ -130,7 +129,7 @@ class Captioner(Protocol):
 
     @property
     def name(self) -> str:
-        """The model, as the run and the caption lines name it."""
+        """The model's name in the run and the caption lines."""
         ...
 
     @property
@@ -170,11 +169,11 @@ BatchMaker = Callable[[Sequence[CaptionRequest]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model of transformers in memory, and everything needed to use it.
+    """A model of transformers in memory, with its inputs, decoding and settings.
 
-    `context` is how many tokens it can read; `penalty` is a repetition penalty over the written
-    tokens alone; one in `generation` counts the prompt's tokens too. `mixes_frame_counts` says that
-    `inputs` takes videos with different numbers of frames in one batch; `placed` names the devices
+    `context` is the number of tokens that it can read; `penalty` is a repetition penalty over the
+    written tokens alone (one in `generation` also counts the prompt's). With `mixes_frame_counts`,
+    a batch of `inputs` may have videos with different numbers of frames. `placed` names the devices
     that have a part of the model.
     """
 

@@ -1,7 +1,7 @@
 """Captioning on the machines of a Ray cluster, each of whose workers holds a loaded captioner.
 
-Ray Data sends clips to the workers, which read and caption them. This process alone writes the
-run's files: what comes back is recorded like the outcomes of a captioner here.
+Ray Data sends clips to the workers, which read and caption them. Only this process writes the run's
+files.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class _Reply:
-    """The outcomes of some clips, and why the run cannot go on, if it cannot."""
+    """The outcomes of some clips, and the reason to stop the run, if there is one."""
 
     outcomes: list[tuple[str, Captioned | Uncaptioned, dict[str, Any]]]
     stopped: str | None = None
@@ -67,7 +67,7 @@ class _Reply:
 
 
 class _Worker:
-    """Captions clips in a process of the cluster; what fails here is part of the reply."""
+    """Captions clips in a process of the cluster; its errors are part of the reply."""
 
     def __init__(self, folder: str, sent: bytes, settings: Mapping[str, Any] | None = None) -> None:
         from ray import cloudpickle
@@ -116,7 +116,7 @@ class _Worker:
 
 
 def _reason(error: Exception) -> str:
-    """Return an error as the other machine shows it; no exception of the worker crosses over."""
+    """Return the message of a worker's error; the exception itself is not sent."""
     what = str(error) if isinstance(error, CapevalError) else describe(error)
     return f"{what} (on {socket.gethostname()})"
 
@@ -127,7 +127,7 @@ def _probe(folder: str, sent: bytes) -> _Opened | str:
 
 
 class RayPool:
-    """A captioner of which each worker of a cluster has one."""
+    """The captioners of a cluster's workers, as one."""
 
     concurrency = 1
 
@@ -264,9 +264,9 @@ def _connect(ray: Any, address: str) -> None:
 
 
 async def _opened(ray: Any, options: CaptionerOptions) -> tuple[_Opened, int]:
-    """Open the captioner once; return what it is, and how many GPUs each worker needs.
+    """Open the captioner once; return its settings, and the number of GPUs of each worker.
 
-    That is one, or as many more, doubled each time, as a captioner that is refused on fewer needs.
+    That number begins with one and is doubled while the model does not fit.
     """
     nodes = [node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]]
     most = 0 if options.device == "cpu" else int(max(nodes))

@@ -1,12 +1,14 @@
-"""`capeval frames`: which frames of a video a model would see."""
+"""`capeval frames`: the frames of a video that a model would see, as pictures."""
 
 from __future__ import annotations
 
+import io
+import math
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from capeval.errors import UsageError
+from capeval.errors import MissingExtra, UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.files.outputs import check_output
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
@@ -15,6 +17,9 @@ from capeval.show.result import Output, Result
 from capeval.show.table import Page
 from capeval.text import one_line
 from capeval.video import FrameSet, decoder_named, read_policy
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 @declares
@@ -48,8 +53,6 @@ def sample_frames(o: SampleFramesOptions) -> FrameSet:
     InputError, UsageError
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
-    from capeval.video.contact_sheet import frame_pngs, sheet_png
-
     sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
     if sheet is not None:
         check_output(sheet, [o.video], option="--sheet")
@@ -57,13 +60,46 @@ def sample_frames(o: SampleFramesOptions) -> FrameSet:
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("pictures need Pillow", "frames") from None
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
     if out is not None:
-        for name, picture in frame_pngs(taken):
-            write_atomic(out / name, picture)
+        for index, pixels in zip(taken.indices, taken.frames, strict=True):
+            write_atomic(out / f"frame_{index:06d}.png", _png(Image.fromarray(pixels)))
     if sheet is not None:
-        write_atomic(sheet, sheet_png(taken))
+        write_atomic(sheet, _png(_contact_sheet(taken)))
     return taken
+
+
+_THUMB, _LINE, _GAP, _COLUMNS = 240, 16, 4, 8
+
+
+def _contact_sheet(frames: FrameSet) -> Image:
+    """Return one picture of all frames, small, in the order in which a model sees them."""
+    from PIL import Image, ImageDraw
+
+    scale = min(1.0, _THUMB / max(frames.width, frames.height))
+    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    columns = min(_COLUMNS, len(frames))
+    rows = math.ceil(len(frames) / columns)
+    # A label needs some room even under the narrowest picture.
+    wide, high = max(size[0], 84) + _GAP, size[1] + _LINE + _GAP
+    sheet = Image.new("RGB", (columns * wide + _GAP, rows * high + _GAP), "white")
+    draw = ImageDraw.Draw(sheet)
+    for number, (index, time) in enumerate(zip(frames.indices, frames.times, strict=True)):
+        left, top = _GAP + number % columns * wide, _GAP + number // columns * high
+        small = Image.fromarray(frames.frames[number]).resize(size, Image.Resampling.LANCZOS)
+        sheet.paste(small, (left, top))
+        draw.text((left, top + size[1] + 1), f"#{index}  {time:.2f} s", fill="black")
+    return sheet
+
+
+def _png(picture: Image) -> bytes:
+    found = io.BytesIO()
+    picture.save(found, format="PNG")
+    return found.getvalue()
 
 
 def _is_png(path: Path) -> bool:
@@ -72,7 +108,7 @@ def _is_png(path: Path) -> bool:
 
 
 class SampledFrames(Result):
-    """The frames that were taken, and the file or folder that has them."""
+    """The chosen frames, and the file or folder that they were written to."""
 
     def __init__(self, o: SampleFramesOptions, taken: FrameSet) -> None:
         self._o, self._taken = o, taken

@@ -1,4 +1,4 @@
-"""A server of the model for the time of one command: `--serve`."""
+"""`--serve`: a server of the model while one command runs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def server_url(port: int) -> str:
 
 
 def serve_command(entry: ModelEntry, gpus: int | None, port: int | None) -> list[str]:
-    """Return the words of a model's serve command and what capeval adds; its keys become secrets.
+    """Return a model's serve command with capeval's additions; its keys become secrets.
 
-    `gpus` are those of all copies of the model; None for the command's own number.
+    `gpus` is the number for all copies of the model; None for the command's own.
     """
     where = f'serve of [models."{entry.name}"] in {config_file()}'
     if not entry.serve:
@@ -152,7 +152,7 @@ async def _is_ready(url: str, key: str | None, guard: Process) -> bool:
                 if model_ids(await connection.get("/models", _LOOK)):
                     return True
             except CallFailed as failure:
-                if failure.status in (401, 403):  # it is up: what calls it says which key it needs
+                if failure.status in (401, 403):  # it is up; the first call reports the missing key
                     return True
             await asyncio.sleep(_BETWEEN_LOOKS)
         return False

@@ -1,7 +1,7 @@
 """Ask a model about videos and store its replies: captions, or answers to questions.
 
-A process appends to the run's files, or as a shard to its own; all of them are read. The run as a
-whole, and the last shard to finish, write one file of each name, in order, and remove the shards'.
+A process appends to the run's files, or as a shard to its own; all of them are read. The whole run,
+or the last shard to finish, writes one file of each name, in order, and removes the shards' files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from capeval.schema import Usage
 from capeval.text import cut, listed, shown
 from capeval.version import __version__
 from capeval.video import FrameReader
-from capeval.video.frames import file_size
+from capeval.video.decoding import file_size
 
 _WAIT_FOR_OTHERS = 60.0
 """Seconds for which a shard waits until others have written the manifest or the whole run."""
@@ -37,14 +37,14 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True)
 class StoredPlan(Plan[Stored[ValueT]]):
-    """What is stored, and what is left to ask.
+    """The stored replies, and the items left to ask.
 
     Attributes
     ----------
-    missing : why videos are not there, by item
-    outdated : replies about items as they were before
-    asked : how many items are wanted, done or not
-    run_id : of this run alone, whatever its name: another one never gets its replies
+    run_id : identifies this run, whatever its name, so that no other run gets its cached replies
+    outdated : replies about an earlier state of their items
+    asked : the number of requested items, done or not
+    missing : the reasons why videos were not found, by item
     """
 
     settings: Mapping[str, Any]
@@ -56,13 +56,13 @@ class StoredPlan(Plan[Stored[ValueT]]):
 
 @dataclass(frozen=True)
 class StoredResult(ABC):
-    """What a run or shard has.
+    """The replies of a run or shard.
 
     Attributes
     ----------
-    asked : how many items were wanted, done or not
-    left : why wanted items have nothing
-    new : how many this call added
+    asked : the number of requested items, done or not
+    left : the reasons why requested items have no reply
+    new : the number of replies that this call added
     """
 
     run: RunFolder
@@ -76,7 +76,7 @@ class StoredResult(ABC):
     @property
     @abstractmethod
     def records(self) -> Iterable[Mapping[str, Any]]:
-        """What is stored of each reply: its model, its warnings."""
+        """The record of each reply: its model, its warnings."""
 
     @property
     @abstractmethod
@@ -85,7 +85,7 @@ class StoredResult(ABC):
 
     @property
     def warnings(self) -> dict[str, int]:
-        """How many replies have each warning, the most common first."""
+        """The number of replies with each warning, the most common first."""
         found = (text for record in self.records for text in record.get("warnings") or ())
         return dict(Counter(found).most_common())
 
@@ -99,29 +99,29 @@ ResultT = TypeVar("ResultT", bound=StoredResult)
 
 @dataclass
 class StoredWork(ABC, Generic[ValueT, ResultT]):
-    """Asks a model what a run lacks; a `ResumableTask`.
+    """Asks a model about the items of a run that have no reply; a `ResumableTask`.
 
     A subclass sets the fields that the constructor does not take.
 
     Attributes
     ----------
-    labels : how messages name what is asked
-    names : the files, without their endings
-    not_reached : why an item has nothing where the run was stopped before it
-    to_do : what is done to an item, such as "caption"
-    replies : one reply, and several
-    outdated : what is done to items whose stored reply no longer holds, and why
-    then : the command that takes the finished run
+    labels : the words of messages
+    names : the files, without their endings; the last one has the failures
+    not_reached : the reason of an item that a stopped run did not reach
+    to_do : the verb of the work, such as "caption"
+    replies : the words for one reply and for several
+    outdated : the notice about items whose stored reply is no longer valid
+    then : the next command
     detail : the field of the result that only this work shows in JSON
-    tokens : how many tokens a reply has; None if as many as a caption
-    dollars : returns what calls have cost so far
+    tokens : the expected tokens of a reply; None for those of a caption
+    dollars : returns the cost of calls so far
     caption_videos : asks the model about videos
-    shard : the part that this process does, if not all
+    shard : the part of this process; None for all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
     selected : the items that filters leave, for all shards
-    settings : what affects the replies; a run has one set of them
-    about : what the manifest records of the items
+    settings : the settings that affect replies; a run has one set of them
+    about : the manifest's record of the items
     """
 
     labels: ClassVar[Labels]
@@ -149,7 +149,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
     @property
     def shown_run(self) -> str:
-        """The run as the next command takes it."""
+        """The run's name for the next command."""
         return self.run.name
 
     @abstractmethod
@@ -158,21 +158,21 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
     @abstractmethod
     def read(self, value: Any, expected: str) -> Stored[ValueT]:
-        """Return what a line stores; raises `InputError` if its settings are not `expected`."""
+        """Return the outcome in a line; raises `InputError` if its settings are not `expected`."""
 
     def check(self, stored: Sequence[Stored[ValueT]]) -> None:
-        """Raise `InputError` where a run is about something else."""
+        """Raise `InputError` where the stored replies are about other items."""
 
     @abstractmethod
     def fits(self, stored: Stored[ValueT], video: Mapping[str, Any] | None) -> bool:
-        """Return whether the item would be asked in the same way now.
+        """Return whether a stored reply is still valid: its prompt and video are the same.
 
         `video` is None if the file no longer exists: the stored reply stays valid.
         """
 
     @abstractmethod
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> Job:
-        """Return how an item is asked."""
+        """Return the job that asks about an item."""
 
     @abstractmethod
     def stored(
@@ -182,15 +182,15 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         frames: Mapping[str, Any],
         settings: Mapping[str, Any],
     ) -> Stored[ValueT]:
-        """Return what is stored of an outcome."""
+        """Return an outcome as it is stored."""
 
     @abstractmethod
     def failed(self, index: str, reason: str) -> Stored[ValueT]:
-        """Return what is stored of an item whose video is not there."""
+        """Return the stored outcome of an item whose video was not found."""
 
     @abstractmethod
     def json(self, value: ValueT) -> Mapping[str, Any]:
-        """Return the line that holds a value."""
+        """Return the line of a value."""
 
     def remains(self, stored: Stored[ValueT]) -> bool:
         """Return whether an outdated reply is kept until there is a new one."""
@@ -221,7 +221,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             yield
 
     def kept(self) -> StoredPlan[ValueT]:
-        """Read what is stored; raises `InputError`."""
+        """Return the stored outcomes; raises `InputError`."""
         settings = same_settings(self.run, self.settings)
         expected = settings_id(settings)
         stored: list[Stored[ValueT]] = []
@@ -335,13 +335,11 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         }
         for name in self.names:
             file = self.file(name)
-            own = self._own(file, settings_id(plan.settings))
             lines = [
                 self.json(one.value)
                 for index in self.mine()
                 for one in (remaining.get(index), done.get(index))
                 if one is not None and self._name(one) == name
-                if index in own or one.reason is not None
             ]
             if lines or (name == self.names[0] and file.exists()):
                 write_jsonl(file, lines)
@@ -357,12 +355,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         """Return the items of the run or shard, in order."""
         shard = self.shard
         return [i for n, i in enumerate(self.items) if shard is None or shard.holds(n)]
-
-    def _own(self, file: Path, expected: str) -> Container[str]:
-        """Return the items whose replies are for this file: a shard leaves the run its own."""
-        if self.shard is None:
-            return self.mine()
-        return {self.read(value, expected).index for _, value in numbered_lines(file)}
 
     def spent(self) -> Spent:
         return Spent(self.usage, self.dollars())
@@ -386,7 +378,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
 
 
 def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
-    """Return the path of a video, and what is stored of the file; raises `VideoError`."""
+    """Return the path of a video, and the record of the file; raises `VideoError`."""
     if videos is None:
         return Path(), {}
     path = videos.find(name)
@@ -394,7 +386,7 @@ def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
 
 
 async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None = None) -> ResultT:
-    """Do what a run or shard lacks; the last shard to finish merges all."""
+    """Do the work that is left in a run or shard; the last shard to finish merges all."""
     finished = await execute(work, progress)
     if work.shard is None or finished.stopped:
         return work.result(finished)
@@ -410,8 +402,8 @@ async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None 
 # ---- The settings of a run, which all of its replies share ---------------------------------------
 
 _HASH = "generation.weights.sha256"
+# Of the settings that differ, an error names so many.
 _NAMED = 3
-"""How many of the settings that differ an error names."""
 
 
 def settings_id(settings: Mapping[str, Any]) -> str:
@@ -422,8 +414,8 @@ def settings_id(settings: Mapping[str, Any]) -> str:
 def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings to continue a run with; raises `InputError` if it has others.
 
-    They are `settings`, but a model in a folder keeps the name that the run began with: a folder
-    can be renamed, and its weights are known by their hash.
+    A model in a folder keeps the name that the run began with: a folder can be renamed, and a hash
+    identifies its weights.
     """
     manifest = run.read_manifest()
     before = manifest.get("generation")

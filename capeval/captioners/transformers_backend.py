@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
@@ -18,7 +17,7 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
 from capeval.llm.money import Meter
-from capeval.local_models.devices import free_memory, is_out_of_memory, release, require_packages
+from capeval.local_models import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import one_line
@@ -30,8 +29,6 @@ Score = tuple[float, int]
 """A summed negative log-likelihood in nats, and the number of tokens."""
 
 _NEEDED = ("torch", "torchvision", "transformers", "accelerate", "PIL")
-
-
 # A batch that runs out of memory is repeated: a larger one would lose more work.
 _MOST = 64
 # Batches without a failure after which a larger one is tried again: it costs a batch if it fails.
@@ -42,8 +39,7 @@ class BatchSize:
     """A batch size that halves when memory runs out and, when automatic, doubles until it does.
 
     An automatic one begins with a single video; where running out of memory would end the process
-    (without `grows`) it stays there. A size that was halved is a limit, which doubles after each
-    sixteen batches that succeed.
+    (without `grows`) it stays there. After a failure it doubles only with every sixteenth success.
 
     >>> size = BatchSize("auto")
     >>> size.done(1); size.done(2); size.value
@@ -54,20 +50,17 @@ class BatchSize:
 
     def __init__(self, wanted: int | Literal["auto"], *, grows: bool = True) -> None:
         self._most = wanted if wanted != "auto" else _MOST if grows else 1
-        self._limit = self._most
-        self._successes = 0
+        self._successes, self._has_failed = 0, False
         self.value = 1 if wanted == "auto" else wanted
 
     def done(self, videos: int) -> None:
         self._successes += 1
-        if self._successes % _PATIENCE == 0:
-            self._limit = min(2 * self._limit, self._most)
-        if videos >= self.value:
-            self.value = min(2 * self.value, self._limit)
+        if videos >= self.value and not (self._has_failed and self._successes % _PATIENCE):
+            self.value = min(2 * self.value, self._most)
 
     def failed(self, videos: int) -> None:
-        self._successes = 0
-        self._limit = self.value = max(1, videos // 2)
+        self._successes, self._has_failed = 0, True
+        self.value = max(1, videos // 2)
 
 
 class TransformersCaptioner:
@@ -98,7 +91,7 @@ class TransformersCaptioner:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but frames and prompt that decides a caption; not the batch size."""
+        """All settings that affect a caption, except frames and prompt; not the batch size."""
         return {
             "backend": "transformers",
             "revision": self._loaded.revision,
@@ -134,37 +127,31 @@ class TransformersCaptioner:
         outcomes: dict[int, Captioned | Uncaptioned] = {}
         # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
+        most = len(order)
         while order and not stop.is_set():
-            now = order[: self._size.value]
-            done = self._attempt([requests[at] for at in now], stop)
-            if done is not None:
-                outcomes.update(zip(now, done, strict=True))
-                order = order[len(now) :]
+            now = order[: min(most, self._size.value)]
+            batch = [requests[at] for at in now]
+            done: list[Captioned | Uncaptioned] | None = None
+            refused = ""
+            try:
+                done = self._generate(batch, stop)
+            except _Refused as error:
+                # One bad video must not fail the others.
+                refused, most = str(error), 1
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self._size.failed(len(now))
+            if done is None:
+                # Outside the handler, the exception no longer keeps the failed batch's tensors.
+                release(self._loaded.device)
+                if len(now) > 1:
+                    continue
+                reason = refused or _too_large(batch[0], self._loaded)
+                done = [Uncaptioned(batch[0].index, reason)]
+            outcomes.update(zip(now, done, strict=True))
+            order = order[len(now) :]
         return [outcomes[at] for at in sorted(outcomes)]
-
-    def _attempt(
-        self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Captioned | Uncaptioned] | None:
-        """Return the outcomes of one batch, or None when it must be tried again in smaller ones."""
-        refused = ""
-        try:
-            return self._generate(requests, stop)
-        except _Refused as error:
-            refused = str(error)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # Outside the handler, the exception no longer keeps the failed batch's tensors.
-        release(self._loaded.device)
-        if not refused:
-            self._size.failed(len(requests))
-        if len(requests) == 1:
-            reason = refused or _too_large(requests[0], self._loaded)
-            return [Uncaptioned(requests[0].index, reason)]
-        if not refused:
-            return None
-        # One bad video must not fail the others.
-        return [done for one in requests for done in (self._attempt([one], stop) or [])]
 
     def _generate(
         self, requests: Sequence[CaptionRequest], stop: threading.Event
@@ -297,7 +284,7 @@ async def open_transformers(
 ) -> AsyncIterator[OpenCaptioner]:
     """Load the model of a catalogue entry into this process for the block.
 
-    It is one that transformers has a class for; none of its repository's code runs.
+    transformers must have a class for it; code of its repository never runs.
     """
     # It may take minutes: Ctrl-C works meanwhile.
     loaded = await in_thread(partial(_load, entry, options, on_notice))
@@ -316,11 +303,11 @@ def _check(stop: threading.Event) -> None:
 
 
 class _Stopped(Exception):
-    """The call was cancelled while it waited for the model: nobody waits for its captions."""
+    """The call was cancelled while it waited for the model."""
 
 
 class _Refused(Exception):
-    """A video or a prompt that the processor or the model cannot take."""
+    """The processor or the model cannot take a video or a prompt."""
 
 
 # Where a tokenizer calls these special, decoding would drop them and keep what they enclose.
@@ -333,25 +320,14 @@ _PROMPT_END = 8
 def written_text(tokenizer: Any, prompt: Sequence[int], written: Sequence[int]) -> str:
     """Return the text of the tokens `written` after the tokens `prompt`, without special tokens.
 
-    Marks of reasoning stay in it. Where the chat template opens the reasoning, its mark is put in
-    front, so that reasoning which was cut off is not taken for a caption.
+    Marks of reasoning stay. Where the chat template opens the reasoning, its mark is put in front,
+    so that unfinished reasoning is not taken for a caption.
     """
-    marks = {
-        token: added.content
-        for token, added in tokenizer.added_tokens_decoder.items()
-        if added.special and added.content in _MARKS
-    }
-    text = "".join(
-        marks[tokens[0]] if is_mark else tokenizer.decode(tokens, skip_special_tokens=True)
-        for is_mark, tokens in _runs(written, marks)
-    ).strip()
+    special = {n: one.content for n, one in tokenizer.added_tokens_decoder.items() if one.special}
+    kept = [token for token in written if special.get(token, _OPENED) in _MARKS]
+    text: str = tokenizer.decode(kept, skip_special_tokens=False).strip()
     end: str = tokenizer.decode(list(prompt[-_PROMPT_END:]), skip_special_tokens=False)
     return f"{_OPENED}{text}" if end.rstrip().endswith(_OPENED) else text
-
-
-def _runs(tokens: Sequence[int], marks: dict[int, str]) -> list[tuple[bool, list[int]]]:
-    grouped = groupby(enumerate(tokens), lambda pair: pair[0] if pair[1] in marks else None)
-    return [(at is not None, [token for _, token in pairs]) for at, pairs in grouped]
 
 
 def _penalty(loaded: LoadedModel, prompt: int) -> list[Any]:
@@ -380,7 +356,7 @@ def _too_large(request: CaptionRequest, loaded: LoadedModel) -> str:
     return f"out of memory with this video alone ({len(request.frames)} frames{room})"
 
 
-# ---- How likely it finds given replies -----------------------------------------------------------
+# ---- Likelihoods of given replies ----------------------------------------------------------------
 
 # Of one token: in half precision alone, neighbouring logits of 20 are 0.06 to 0.13 apart.
 _EXACT, _ROUGH = 1e-3, 0.3
@@ -389,9 +365,9 @@ _EXACT, _ROUGH = 1e-3, 0.3
 class ContinuationScorer:
     """Scores texts as replies to one request at a time.
 
-    The prompt with its frames is read once, and its cache is shared by all replies. Whether that
-    works for a model is tried with its first request: where it gives other numbers than reading the
-    prompt again does, the prompt is read again for each reply, which is slower.
+    The prompt with its frames is read once, and all replies share its cache. The first request
+    shows whether that works for a model: where it gives other numbers than reading the prompt
+    again, the prompt is read again for each reply, which is slower.
     """
 
     def __init__(self, loaded: LoadedModel, tokenizing: threading.Lock | None = None) -> None:

@@ -60,8 +60,7 @@ from capeval.show.result import Output, Result
 from capeval.show.table import COUNT, Page, Table, columns
 from capeval.text import counted
 from capeval.video import FrameReader, open_reader
-from capeval.video.frames import Timeline
-from capeval.video.sampling import Choice
+from capeval.video.sampling import Choice, Timeline
 
 if TYPE_CHECKING:
     from capeval.captioners.protocol import Captioner, SimpleCaptioner

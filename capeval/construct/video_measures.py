@@ -16,9 +16,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from capeval.errors import VideoError
-from capeval.video.frames import Timeline
-from capeval.video.pyav_decoder import PyAVDecoder
-from capeval.video.sampling import Choice, Fps
+from capeval.video.decoding import PyAVDecoder
+from capeval.video.sampling import Choice, Fps, Timeline
 
 Pictures = NDArray[Any]
 """Shape (n, SIDE, SIDE) in grey, or (n, SIDE, SIDE, 3); levels from 0 to 255."""

@@ -24,8 +24,7 @@ from capeval.runs.concurrency import Recent
 from capeval.schema.question import Question
 from capeval.text import listed, nearest, shown
 from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
-from capeval.video.frames import Timeline
-from capeval.video.sampling import Choice
+from capeval.video.sampling import Choice, Timeline
 
 # The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
 # TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.

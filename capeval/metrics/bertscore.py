@@ -23,7 +23,7 @@ from pydantic import Field
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import short_hash
 from capeval.files.reading import read_text
-from capeval.local_models.devices import one_device, require_packages
+from capeval.local_models import one_device, require_packages
 from capeval.metrics.protocol import (
     Context,
     Item,
@@ -42,7 +42,7 @@ from capeval.text import counted, shown, storable
 if TYPE_CHECKING:
     import torch
 
-    from capeval.local_models.checkpoint import Checkpoint
+    from capeval.local_models import Checkpoint
 
 F1, PRECISION, RECALL = "bertscore-f1", "bertscore-precision", "bertscore-recall"
 _PACKAGE_ORDER = (PRECISION, RECALL, F1)
@@ -89,7 +89,7 @@ class BERTScore(Metric):
         require_packages(("torch", "transformers", "bert_score"), "bertscore")
         from bert_score.utils import get_hash, model2layers
 
-        from capeval.local_models.checkpoint import find_checkpoint, one_line_errors
+        from capeval.local_models import find_checkpoint, one_line_errors
 
         chosen, model = self.chosen, self.chosen.model
         with one_line_errors(model):
@@ -235,7 +235,7 @@ def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[
     import transformers
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    from capeval.local_models.checkpoint import check_complete, check_vocabulary, one_line_errors
+    from capeval.local_models import check_complete, check_vocabulary, one_line_errors
 
     transformers.logging.set_verbosity_error()
     if not sys.stderr.isatty():

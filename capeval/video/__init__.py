@@ -1,10 +1,9 @@
-"""Which frames of a video a model sees: sampling and decoding."""
+"""Sampling and decoding: the frames of a video that a model sees."""
 
 from __future__ import annotations
 
 from capeval.video.decoding import FrameReader, decoder_named, open_reader
-from capeval.video.frames import FrameSet
-from capeval.video.sampling import Given, Policy, Uniform, read_policy
+from capeval.video.sampling import FrameSet, Given, Policy, Uniform, read_policy
 
 __all__ = [
     "FrameReader",

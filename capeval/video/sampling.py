@@ -1,4 +1,4 @@
-"""Which frames of a video a model sees: policies that choose indices by times.
+"""The frames of a video that a model sees, and policies that choose them by their times.
 
 The defaults are those of the TUNA paper (section 4.1, appendix B.1, table 7): 32 frames spread
 evenly; 2 frames a second for Qwen2-VL; for closed models 2 a second below 16 s, else 1. Published
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from capeval.errors import UsageError
 from capeval.text import one_line
-from capeval.video.frames import Timeline
 
 FORMS = (
     "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
@@ -31,16 +31,89 @@ _MOST = 100_000
 
 
 @dataclass(frozen=True)
+class Timeline:
+    """The frames that a player would show, before any is decoded.
+
+    `times` are seconds from the first shown frame, never falling; `duration` is the time of the
+    last plus how long it is shown.
+    """
+
+    times: tuple[float, ...]
+    fps: float
+    duration: float
+
+    @property
+    def total(self) -> int:
+        return len(self.times)
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether a constant rate would misplace some frame by more than half a frame."""
+        if self.total < 3:
+            return False
+        pace = self.times[-1] / (self.total - 1)
+        return any(abs(time - n * pace) > pace / 2 for n, time in enumerate(self.times))
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSet:
+    """The chosen frames of one video and their record.
+
+    `frames` is an array of shape (n, height, width, 3), RGB, uint8, upright; frame n is the video's
+    frame `indices[n]` (from 0), shown at `times[n]` seconds after the first. `damage` has the
+    warnings about a file that does not decode cleanly. `hdr` is the transfer function of HDR, such
+    as "PQ", shown without tone mapping. `shown_size` is the video's width and height; `frames` may
+    have been scaled.
+    """
+
+    frames: NDArray[np.uint8]
+    indices: tuple[int, ...]
+    times: tuple[float, ...]
+    total: int
+    fps: float
+    duration: float
+    decoder: str = "memory"
+    version: str = "0"
+    warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
+    hdr: str | None = None
+    shown_size: tuple[int, int] = (0, 0)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def width(self) -> int:
+        return int(self.frames.shape[2])
+
+    @property
+    def height(self) -> int:
+        return int(self.frames.shape[1])
+
+    def record(self) -> dict[str, Any]:
+        """Return everything but the pixels, as it is written into files."""
+        return {
+            "count": len(self),
+            "indices": list(self.indices),
+            "times": [round(seconds, 6) for seconds in self.times],
+            "total_frames": self.total,
+            "fps": self.fps,
+            "duration": self.duration,
+            "width": self.width,
+            "height": self.height,
+            "decoder": self.decoder,
+            "decoder_version": self.version,
+            "warnings": list(self.warnings),
+            **({"hdr": self.hdr, "tone_mapping": None} if self.hdr else {}),
+        }
+
+
+@dataclass(frozen=True)
 class Choice:
     """Indices in the order in which a model sees them, and warnings about them."""
 
     indices: tuple[int, ...]
     warnings: tuple[str, ...] = ()
-
-    @property
-    def to_decode(self) -> list[int]:
-        """The indices in the order of the video, each once."""
-        return sorted(set(self.indices))
 
 
 class Policy(Protocol):
@@ -71,12 +144,6 @@ class Uniform:
 
     A video with fewer frames yields each once, with a warning; with `repeats` some several times,
     as in the TUNA benchmark's code for LLaVA-Video.
-
-    >>> clip = Timeline((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 10, 0.6)
-    >>> Uniform(4).choose(clip).indices
-    (0, 1, 3, 5)
-    >>> Uniform(8, repeats=True).choose(clip).indices
-    (0, 0, 1, 2, 2, 3, 4, 5)
     """
 
     n: int = 32
@@ -106,7 +173,6 @@ class Fps:
     most: int | None = None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; always the first frame at least."""
         rate = self.rate or _paper_rate(timeline)
         if timeline.is_variable:
             _check_count(timeline.times[-1] * rate)
@@ -143,16 +209,12 @@ class TunaFps:
     That is `int(total / fps * rate)` frames, frame `int(i * fps / rate)` each. Unlike `2fps` it has
     no frame of the last, incomplete step, and shows frames twice where `rate` is above the video's.
     Without a `rate` it is the paper's rule for closed models.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(12)), 10, 1.2)
-    >>> TunaFps(2).choose(clip).indices
-    (0, 5)
     """
 
     rate: float | None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; a clip too short for one frame is refused, as the benchmark has none of it."""
+        """Choose; ValueError for a clip so short that the benchmark takes no frame of it."""
         rate = self.rate or _paper_rate(timeline)
         count = int(timeline.total / timeline.fps * rate)
         if not count:
@@ -175,16 +237,12 @@ class QwenFps:
 
     They count `total / fps * rate` frames, at least 4 and at most 768, rounded down to an even
     number, and spread them from the first frame to the last, to the nearest frame.
-
-    >>> clip = Timeline(tuple(n / 10 for n in range(41)), 10, 4.1)
-    >>> QwenFps(2).choose(clip).indices, TunaFps(2).choose(clip).indices
-    ((0, 6, 11, 17, 23, 29, 34, 40), (0, 5, 10, 15, 20, 25, 30, 35))
     """
 
     rate: float
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose an even number of frames; a video of one frame is refused, as by the utilities."""
+        """Choose an even number of frames; ValueError for a video of one frame."""
         total = timeline.total
         most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
         wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)
@@ -218,12 +276,10 @@ class Given:
 
 
 def read_policy(text: str) -> Policy:
-    """Read a policy in the syntax of `--frames`.
+    """Read a policy in the syntax of `--frames`; raises `UsageError` for an unknown form.
 
     >>> read_policy("32"), read_policy("auto@50"), read_policy("0,5,9")
     (Uniform(n=32, repeats=False), Fps(rate=None, most=50), Given(indices=(0, 5, 9)))
-
-    UsageError if it is none of the known forms.
     """
     typed = text.strip().lower()
     if re.fullmatch(r"[0-9]{1,6}", typed, re.ASCII) and int(typed) > 0:

@@ -1,4 +1,4 @@
-"""Run as a program: captions the sample on Ray with a captioner that one video kills.
+"""Run as a program: captions the sample on Ray with a captioner that two videos kill.
 
 Prints, as JSON, which videos have a caption, why others have none, and what is refused.
 """
@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import capeval
 from capeval.captioners import CaptionRequest
@@ -16,13 +17,16 @@ from capeval.errors import UsageError
 
 
 class Ending:
-    """Ends its process at one video, and raises at another."""
+    """Ends its process at one video, at another once, and raises at a third."""
 
     name = "ending"
 
     def caption(self, requests: Sequence[CaptionRequest]) -> list[str]:
         for request in requests:
-            if request.index == "sample_02":
+            once = Path("killed-once")
+            if request.index == "sample_02" or (request.index == "sample_05" and not once.exists()):
+                if request.index == "sample_05":
+                    once.touch()
                 os.kill(os.getpid(), 9)
             if request.index == "sample_03":
                 raise RuntimeError("no kernel image")

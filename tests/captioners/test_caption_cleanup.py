@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capeval.captioners.pipeline import is_empty, repetition_warning
+from capeval.captioners.pipeline import repetition_warning
 from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
 from capeval.thinking import caption_in, has_reasoning
@@ -15,7 +15,6 @@ from tests.captioners import tiny
     ("reply", "caption"),
     [
         ("thoughts</think>A man.", "A man."),
-        ("<thinking>x</thinking>A man.", "A man."),
         ("<think>a</think>\n<think>b</think> A man.", "A man."),
         ('<think>a "</think>" b</think> A man.', "A man."),
         ("<think></think>\n\nA man.", "A man."),
@@ -25,9 +24,7 @@ from tests.captioners import tiny
         ("<seed:think>a</seed:think>A man.", "A man."),
         ("<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>A.", "A."),
         ("<|channel>thought\na<channel|>A man.", "A man."),
-        ("<|channel>thought\n<channel|>A man.", "A man."),
         ("<think>a</think><answer>A man.</answer>", "A man."),
-        ("<think>a</think>\n<answer>A man.", "A man."),
         ("<|begin_of_box|>A man.<|end_of_box|>", "A man."),
         ('The sign says "<answer>yes</answer>".', 'The sign says "<answer>yes</answer>".'),
         ("analysisWe see a man.assistantfinalA man.", "A man."),
@@ -65,16 +62,6 @@ def test_reasoning_in_every_shape_is_no_caption(reply: str, caption: str) -> Non
 def test_reasoning_without_a_clear_end_is_no_caption(mark: str, before: str) -> None:
     with pytest.raises(ReplyError, match="not clear where the reasoning ends"):
         caption_in(f"{before}{mark}A first guess: a man walks.")
-
-
-def test_reasoning_alone_is_no_caption() -> None:
-    with pytest.raises(ReplyError, match="reasoning and no caption"):
-        caption_in("<think>a man</think>\n")
-
-
-def test_markers_of_a_chat_template_are_no_words() -> None:
-    assert is_empty("<|im_end|>")
-    assert not is_empty("<|im_end|> A man.")
 
 
 SENTENCE = "The camera pans to the left and shows a man in a red jacket on a bicycle. "
@@ -124,9 +111,7 @@ _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
         ("<think>", "man </think> camera street", "camera street"),
         ("<think> </think>", "camera street", "camera street"),
         ("", "<|channel> assistant man <channel|> camera", "camera"),
-        ("", "<|channel> assistant <channel|> camera", "camera"),
         ("<think>", "man walks", None),
-        ("", "<think> man walks <|im_end|>", None),
         ("", "<|channel> assistant man walks", None),
     ],
 )

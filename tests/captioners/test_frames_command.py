@@ -53,12 +53,6 @@ def test_no_file_is_destroyed_and_policies_do_not_mix_in_one_folder(
     assert len(list((tmp_path / "shown").iterdir())) == 2
 
 
-def test_no_escape_of_a_file_name_is_printed(clip: Path, tmp_path: Path) -> None:
-    clip.rename(tmp_path / "e\x1b[31m.mp4")
-    done = run("e\x1b[31m.mp4", "--frames", "2", folder=tmp_path)
-    assert (done.code, "\x1b" in done.out + done.err) == (0, False)
-
-
 def test_json_is_the_record_alone(clip: Path, tmp_path: Path) -> None:
     done = run(clip, "--frames", "2fps", "--json", folder=tmp_path)
     record = json.loads(done.out)

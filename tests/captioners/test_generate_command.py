@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import Counter
@@ -13,16 +12,24 @@ import pytest
 
 from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
+from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.captioners.test_serve import QUESTION
 from tests.cli_runs import capeval as here
-from tests.cli_runs import environment, process
+from tests.cli_runs import environment
 from tests.generating import lines
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
 from tests.typed import typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
+QUESTION = {
+    "id": "q1",
+    "video": "sample_01.mp4",
+    "question": "Who runs?",
+    "options": ["A man", "A dog"],
+    "answer": "A",
+}
+GONE = ("--base-url", "http://127.0.0.1:9/v1")
 
 
 def describe(request: dict[str, Any]) -> Any:
@@ -72,35 +79,6 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "my-vlm" / "lexical-2" / "scores.json").is_file()
 
 
-async def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
-    async with LoopbackServer(describe) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--json", "--quiet",
-            "--limit", "2", "--frames", "2fps",
-        )  # fmt: skip
-    found = json.loads(made.out)
-    assert (made.code, made.err) == (0, "")
-    assert (found["run"], found["asked"], found["captioned"], found["new"]) == ("m", 2, 2, 2)
-    assert found["usage"]["output_tokens"] == 80
-    assert set(frames_of(server)) <= set(range(8, 21))
-
-
-async def test_shards_at_once_make_what_one_process_makes(tmp_path: Path) -> None:
-    async with LoopbackServer(describe) as server:
-        base = ("generate", "--model", "m", "--base-url", server.url, "--frames", "4")
-        await here(tmp_path, *base)
-        ended = await asyncio.gather(
-            *(process(tmp_path, *base, "--run", "s", "--shard", f"{i}/2") for i in (1, 2))
-        )
-    assert [end.code for end in ended] == [0, 0]
-    whole, merged = (
-        [line | {"seconds": 0} for line in lines(tmp_path / "runs" / name / "captions.jsonl")]
-        for name in ("m", "s")
-    )
-    assert merged == whole
-    assert not list((tmp_path / "runs" / "s").glob("*-of-*"))
-
-
 async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
@@ -141,7 +119,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         ((), "name a model with --model"),
         (("--model", "gpt-4o-2024-08-06"), "no key: set OPENAI_API_KEY"),
         (("--model", "gemini-3.5-flash"), "no key: set GEMINI_API_KEY"),
-        (("--model", "m", "--base-url", "http://127.0.0.1:9/v1"), "is the server running?"),
+        (("--model", "m", *GONE), "is the server running?"),
         (("--model", "gpt-4.1", "--frames", "many"), "frames: 'many' is not one of"),
         (("--model", "gpt-4.1", "--gpus", "2"), "--gpus is for --serve"),
         (("--model", "gpt-4.1", "--shard", "3/2"), "--shard: '3/2' must be I/N"),
@@ -151,14 +129,26 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "gpt-4.1", "--only", "sample_1"), 'no annotation has the index "sample_1"'),
         (("--model", "gpt-4.1", "--run", "a/b"), "cannot name a run"),
         (("--model", "gpt-4.1", "--max-failed", "x"), "--max-failed: 'x' must be"),
+        (("--model", "llava-vido-7b"), 'did you mean "llava-video-7b"?'),
+        (("--model", "hf:nothing"), "must be hf:ORG/NAME"),
+        (("--model", "pllava-7b"), "caption with its authors' code (magic-research/PLLaVA)"),
+        (("--model", "internvl2-8b"), "vllm serve OpenGVLab/InternVL2-8B"),
+        (("--model", "gemini-1.5-pro-002"), "retired"),
+        (("--model", "qwen2-vl-7b-tuna", *GONE), "its preset runs in this process only"),
+        (("--model", "./nothing"), "--model ./nothing: does not exist"),
+        (("--model", "./ours"), "--model ./ours: has no config.json"),
+        (("--model", "ours"), "the folder of that name is ./ours"),
+        ((*GONE, "--device", "cpu"), "--device is for models in"),
+        ((*GONE, "--batch-size", "4"), "use --max-concurrency"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
     key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
     ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))
     assert (ended.code, len(ended.lines)) == (2, 1)
     assert said in ended.err
-    assert not list(tmp_path.glob("runs/*/captions.jsonl"))
+    assert not (tmp_path / "runs").exists()
 
 
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
@@ -168,19 +158,6 @@ async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
     assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in known.err
     assert "name one of the endpoint's models with --model; it has other-vlm, third" in none.err
     assert (known.code, none.code) == (2, 2)
-
-
-async def test_a_catalogue_model_behind_a_server_keeps_its_settings(tmp_path: Path) -> None:
-    async with LoopbackServer(describe, models=["Qwen/Qwen2-VL-7B-Instruct"]) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url, "--limit", "1"
-        )
-    assert made.code == 0
-    assert server.requests[-1]["model"] == "Qwen/Qwen2-VL-7B-Instruct"
-    (video, _) = server.requests[-1]["messages"][-1]["content"]
-    assert video["type"] == "video_url"
-    (line,) = lines(tmp_path / "runs" / "qwen2-vl-7b" / "captions.jsonl")
-    assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
 
 
 async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(
@@ -270,6 +247,11 @@ async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> Non
         assert "is not asked whether it serves Qwen/Qwen2-VL-7B-Instruct" in dry.err
         async with LoopbackServer(describe, models=[name]) as server:
             await here(folder, *gone[:4], server.url, "--limit", "1")
+        assert server.requests[-1]["model"] == name
+        (video, _) = server.requests[-1]["messages"][-1]["content"]
+        assert video["type"] == "video_url"
+        (line,) = lines(folder / "runs" / "qwen2-vl-7b" / "captions.jsonl")
+        assert (line["model"], line["frames"]["policy"]) == ("qwen2-vl-7b", "qwen-2fps")
         # Of a run that is under way, too, whatever the server calls its model.
         dry = await here(folder, *gone, "2", "--dry-run")
         assert (dry.code, "qwen2-vl-7b: 1 video to caption" in dry.out) == (0, True), dry.err
@@ -279,17 +261,14 @@ async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> Non
     assert (dry.code, "nothing was called" in dry.out) == (0, True), dry.err
 
 
-async def test_an_entry_of_a_folder_is_shown_as_capeval_toml_has_it(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text(
-        '[models."mine"]\nhub = "./ours"\noptions = { template = { enable_thinking = false } }\n'
-    )
-    shown = await here(tmp_path, "models", "mine")
-    assert "options: template = { enable_thinking = false }" in shown.out
-    assert "revision" not in shown.out  # a folder has none
-
-
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text('[models."mine"]\nbase_url = "http://gpu/v1"\n')
+    (tmp_path / "capeval.toml").write_text(
+        '[models."mine"]\nbase_url = "http://gpu/v1"\n'
+        '[models."ours"]\nhub = "./ours"\noptions = { template = { enable_thinking = false } }\n'
+    )
+    ours = await here(tmp_path, "models", "ours")
+    assert "options: template = { enable_thinking = false }" in ours.out
+    assert "revision" not in ours.out  # a folder has none
     listed = await here(tmp_path, "models")
     full = await here(tmp_path, "models", "--full")
     one = await here(tmp_path, "models", "internvl2-8b")
@@ -297,16 +276,45 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     wrong = await here(tmp_path, "models", "internvl2-9b")
     packaged = Counter(entry.reached for entry in read_catalogue().values())
     assert listed.out.startswith(
-        f"{packaged.total() + 1} models: {packaged['transformers']} run in this process (transf"
+        f"{packaged.total() + 2} models: {packaged['transformers'] + 1} run in this process (trans"
     )
     # The paper's models are named, and in the table of --full.
-    assert "qwen2-vl-7b *" in full.out
-    assert "qwen2-vl-7b *" not in listed.out
-    assert "\nmine " in listed.out
+    assert ("qwen2-vl-7b *" in full.out, "qwen2-vl-7b *" in listed.out) == (True, False)
+    rows = [line.split()[0] for line in full.out.splitlines() if line.strip()]
     for name in read_catalogue():
         assert name in listed.out.replace("\n", " ")
-    rows = [line.split()[0] for line in full.out.splitlines() if line.strip()]
-    assert {*read_catalogue(), "mine"} <= {*rows}
+        assert name in rows
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
     assert sum(one["paper"] for one in found.values()) == 21
     assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)
+
+
+def test_a_tiny_model_captions_the_sample_which_is_judged(tmp_path: Path) -> None:
+    tiny.make("llava-onevision", tmp_path).rename(tmp_path / "ours")
+    (tmp_path / "capeval.toml").write_text(
+        '[models."warm"]\nhub = "./ours"\ntemperature = 0.9\nmax_new_tokens = 6\n'
+    )
+    cpu = ("generate", "--device", "cpu", "--frames", "4")
+    made = typed(
+        tmp_path, *cpu, "--model", "./ours", "--max-new-tokens", "24", "--batch-size", "4",
+        "--run", "tiny",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    captions = lines(tmp_path / "runs" / "tiny" / "captions.jsonl")
+    assert len({line["caption"] for line in captions}) == 10
+    assert [len(line["frames"]["indices"]) for line in captions] == [4] * 10
+    judged = typed(tmp_path, "judge", "--judge", "lexical")
+    assert "tiny: captioned 10/10, scored 10/10" in judged.out
+
+    def written(run: str, *more: str) -> list[str]:
+        # Random weights may end a caption before it begins.
+        few = ("--model", "warm", "--run", run, "--limit", "2", "--max-failed", "1")
+        assert typed(tmp_path, *cpu, *few, *more).code == 0
+        return [line["caption"] for line in lines(tmp_path / "runs" / run / "captions.jsonl")]
+
+    drawn = written("drawn")
+    assert written("again") == drawn
+    assert written("other", "--seed", "1") != drawn
+    manifest = json.loads((tmp_path / "runs" / "drawn" / "manifest.json").read_text("utf-8"))
+    generation = manifest["generation"]["generation"]
+    assert (generation["generation"]["temperature"], generation["seed"]) == (0.9, 0)

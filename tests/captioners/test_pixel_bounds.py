@@ -32,20 +32,13 @@ CONTEXT, WRITTEN = 32_768, 1024
 Grid = tuple[int, int, int]
 TABLE: list[tuple[int, int, int, Grid, Grid, Grid]] = [
     (240, 320, 8, (10, 14, 560), (10, 14, 560), (31, 42, 5208)),
-    (240, 426, 30, (9, 15, 2025), (9, 15, 2025), (27, 48, 19440)),
     (360, 640, 120, (13, 23, 17940), (13, 23, 17940), (27, 48, 77760)),
-    (480, 854, 40, (17, 30, 10200), (17, 30, 10200), (27, 48, 25920)),
-    (720, 1280, 20, (20, 36, 7200), (20, 36, 7200), (27, 48, 12960)),
     (720, 1280, 56, (20, 36, 20160), (20, 36, 20160), (27, 48, 36288)),
     (720, 1280, 180, (20, 36, 64800), (13, 24, 28080), (27, 48, 116640)),
     (720, 1280, 400, (18, 32, 115200), (9, 16, 28800), (27, 48, 259200)),
-    (1280, 720, 76, (36, 20, 27360), (36, 20, 27360), (48, 27, 49248)),
     (1080, 1920, 120, (20, 36, 43200), (17, 30, 30600), (27, 48, 77760)),
-    (1080, 1080, 50, (27, 27, 18225), (27, 27, 18225), (36, 36, 32400)),
-    (2160, 3840, 300, (20, 36, 108000), (10, 19, 28500), (27, 48, 194400)),
     (144, 176, 24, (11, 13, 1716), (11, 13, 1716), (33, 40, 15840)),
     (120, 1080, 30, (4, 39, 2340), (4, 39, 2340), (12, 108, 19440)),
-    (64, 64, 6, (12, 12, 432), (12, 12, 432), (36, 36, 3888)),
     (720, 1280, 768, (12, 23, 105984), (8, 15, 46080), (27, 48, 497664)),
 ]
 # The last row's smallest size within the context, 8 x 15 squares, does not fit: it is refused.
@@ -98,18 +91,11 @@ async def test_the_benchmarks_bounds_refuse_it_instead(captioner: Make) -> None:
     assert "the model reads 4096: take fewer frames" in outcome.reason
 
 
-@pytest.mark.parametrize("family", ["qwen2-vl", "qwen2.5-omni"])
-def test_the_bounds_are_recorded(family: str, load: Load) -> None:
-    settings = load(family).settings
+def test_the_bounds_are_recorded(load: Load) -> None:
+    settings = load("qwen2.5-omni").settings
     assert settings["preset"] == "published"
     assert settings["processor"] == {
         "cap_pixels_per_frame": True,
         "size": {"shortest_edge": 100_352, "longest_edge": 602_112},
         "max_video_tokens": int((4096 - 10 - 512) / 0.9),
     }
-
-
-def test_a_checkpoint_may_take_smaller_frames() -> None:
-    for preset in PIXEL_BOUNDS.values():
-        smaller = {"shortest_edge": 90_000, "longest_edge": 90_000}
-        assert preset.size(90_000) == smaller

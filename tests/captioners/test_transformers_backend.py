@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -60,24 +59,8 @@ def test_a_prompt_that_begins_with_the_first_token_gets_no_second() -> None:
             asked.update(arguments)
             return {}
 
-    NativeInputs(Processor(), system_prompt=None, options={}, template={}, is_joined=False)(
-        [tiny.request()]
-    )
+    NativeInputs(Processor(), system_prompt=None, options={}, template={})([tiny.request()])
     assert asked["add_special_tokens"] is False
-
-
-async def test_videos_of_other_sizes_and_counts_share_a_call(captioner: Make) -> None:
-    wide = tiny.request("wide", seed=1)
-    tall = replace(
-        tiny.request("tall", seed=2),
-        frames=np.ascontiguousarray(tiny.request(seed=2).frames.transpose(0, 2, 1, 3)),
-    )
-    long = tiny.request("long", seed=3, frames=6)
-    model = captioner("qwen2-vl", batch_size=4)
-    outcomes = captioned(await model.caption([long, wide, tall, replace(long, index="again")]))
-    assert [c.index for c in outcomes] == ["long", "wide", "tall", "again"]
-    assert [c.details["batch"] for c in outcomes] == [4, 4, 4, 4]
-    assert outcomes[0].text == outcomes[3].text
 
 
 async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) -> None:
@@ -120,13 +103,10 @@ class _Writes:
     [
         # A call of so many videos; below zero one that ran out of memory.
         (6, False, [6, -6, 3], 3),
-        (6, False, [-1], 1),
         ("auto", True, [1, 2, 4, 8, 16, 32, 64], 64),
         ("auto", True, [1, 1], 2),  # a batch that was not full says nothing of a larger one
         ("auto", False, [1] * 7, 1),
         (8, True, [-8] + [4] * 15, 4),
-        ("auto", True, [-8] + [4] * 15, 4),
-        (8, True, [-8] + [4] * 16, 8),
         ("auto", True, [-8] + [4] * 16, 8),
     ],
 )
@@ -172,26 +152,10 @@ async def test_running_out_of_memory_halves_the_batch_and_goes_on(load: Load) ->
     assert small.batch_size == 2
     whole = captioned(await _captioner(loaded, batch_size=8).caption(videos))
     assert [c.text for c in outcomes] == [c.text for c in whole]
-
-
-async def test_a_video_that_does_not_fit_alone_is_left_with_its_reason(load: Load) -> None:
-    loaded = load("qwen2-vl")
-    small = _captioner(replace(loaded, model=_Exhausts(loaded.model, most=0)), batch_size=4)
-    outcomes = await small.caption([tiny.request("A"), tiny.request("B")])
-    assert [outcome.index for outcome in outcomes] == ["A", "B"]
-    for outcome in outcomes:
+    none = _captioner(replace(loaded, model=_Exhausts(loaded.model, most=0)), batch_size=4)
+    for outcome in await none.caption(videos[:2]):
         assert isinstance(outcome, Uncaptioned)
         assert outcome.reason.startswith("out of memory with this video alone (4 frames")
-
-
-async def test_another_fault_of_the_model_is_not_swallowed(load: Load) -> None:
-    class Broken:
-        def generate(self, **_: Any) -> Any:
-            raise RuntimeError("CUDA error: device-side assert triggered")
-
-    broken = _captioner(replace(load("qwen2-vl"), model=Broken()))
-    with pytest.raises(RuntimeError, match="device-side assert"):
-        await broken.caption([tiny.request()])
 
 
 async def test_a_video_that_the_processor_refuses_costs_no_other_its_caption(
@@ -209,7 +173,7 @@ async def test_a_video_that_the_processor_refuses_costs_no_other_its_caption(
 
 
 async def test_more_frames_than_the_model_can_read_are_refused(load: Load) -> None:
-    loaded = load("internvl")
+    loaded = load("llava-onevision")
     assert loaded.context == 4096
     few, many = tiny.request("few", frames=2), tiny.request("many", frames=8)
     room = int(loaded.inputs([few])["input_ids"].shape[1])
@@ -269,55 +233,3 @@ async def test_batches_grow_on_a_gpu(captioner: Make) -> None:
     assert [c.index for c in outcomes] == [f"V{at}" for at in range(12)]
     assert model.settings["dtype"] == "bfloat16"
     assert model.batch_size > 1
-
-
-async def test_frames_are_made_ready_while_the_model_works(load: Load) -> None:
-    loaded = load("qwen2-vl")
-    prepared, working = threading.Event(), threading.Event()
-
-    class Waits:
-        """Stands for a model that cannot end before the next batch is ready."""
-
-        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
-            working.set()
-            assert prepared.wait(10), "nothing was made ready meanwhile"
-            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
-
-    def inputs(requests: Any) -> Any:
-        if requests[0].index == "second":
-            assert working.wait(10)
-            prepared.set()
-        return loaded.inputs(requests)
-
-    model = TransformersCaptioner(
-        replace(loaded, model=Waits(), inputs=inputs), name="tiny", batch_size=1
-    )
-    assert model.concurrency == 2
-    async with asyncio.timeout(20):
-        first = asyncio.create_task(model.caption([tiny.request("first")]))
-        await asyncio.to_thread(working.wait, 10)
-        second = asyncio.create_task(model.caption([tiny.request("second")]))
-        captioned([*await first, *await second])
-
-
-async def test_a_cancelled_call_that_waits_for_the_model_ends(load: Load) -> None:
-    loaded = load("qwen2-vl")
-    release, ended = threading.Event(), threading.Event()
-
-    class Hangs:
-        def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
-            release.wait(10)
-            ended.set()
-            return torch.cat((input_ids, input_ids[:, -1:]), dim=1)
-
-    model = TransformersCaptioner(replace(loaded, model=Hangs()), name="tiny", batch_size=1)
-    first = asyncio.create_task(model.caption([tiny.request("first")]))
-    await asyncio.sleep(0.2)
-    second = asyncio.create_task(model.caption([tiny.request("second")]))
-    await asyncio.sleep(0.2)
-    second.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await second
-    assert not ended.is_set()
-    release.set()
-    captioned(await first)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Tokenizer
-from transformers.models.got_ocr2.image_processing_got_ocr2 import GotOcr2ImageProcessor
 from transformers.models.llava_onevision.image_processing_llava_onevision import (
     LlavaOnevisionImageProcessor,
 )
@@ -36,6 +35,8 @@ Checkpoint = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
 Make = Callable[..., TransformersCaptioner]
 
+# Tiny tensors gain nothing from more threads, which tests that run side by side would fight for.
+torch.set_num_threads(1)
 # A tower as small as the rest of the tiny LLaVA-Video.
 TOWERS[72] = {"num_hidden_layers": 2, "intermediate_size": 96, "num_attention_heads": 1}
 
@@ -250,39 +251,6 @@ def _qwen2_vl(folder: Path, **changed: Any) -> None:
     _save(hf.Qwen2VLForConditionalGeneration(config), processor, folder)
 
 
-def _internvl(folder: Path) -> None:
-    special = {
-        "start_image_token": "<img>",
-        "end_image_token": "</img>",
-        "context_image_token": "<IMG_CONTEXT>",
-        "video_token": "<video>",
-    }
-    tokenizer = _tokenizer(*special.values(), **special)
-    size = {"height": 56, "width": 56}
-    processor = hf.InternVLProcessor(
-        image_processor=GotOcr2ImageProcessor(size=size),
-        tokenizer=tokenizer,
-        video_processor=hf.InternVLVideoProcessor(size=size),
-        image_seq_length=4,
-        chat_template=_TURNS.replace("VIDEO", "<video>"),
-    )
-    config = hf.InternVLConfig(
-        vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "image_size": [56, 56],
-            "patch_size": [14, 14],
-        },
-        text_config=_text(),
-        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
-        image_seq_length=4,
-        downsample_ratio=0.5,
-    )
-    _save(hf.InternVLForConditionalGeneration(config), processor, folder)
-
-
 def _llava_video(folder: Path, **changed: Any) -> None:
     folder.mkdir(parents=True)
     qwen2_tokenizer().save_pretrained(folder)
@@ -452,7 +420,6 @@ def _qwen2_5_omni(folder: Path) -> None:
 _MAKERS: Mapping[str, Callable[[Path], None]] = {
     "llava-video": _llava_video,
     "llava-onevision": _llava_onevision,
-    "internvl": _internvl,
     "qwen2-vl": _qwen2_vl,
     "qwen3.5": _qwen3_5,
     "qwen2.5-omni": _qwen2_5_omni,

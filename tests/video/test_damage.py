@@ -38,10 +38,7 @@ def cut_off(data: bytearray, start: int) -> None:
 X265 = {"x265-params": "log-level=none"}
 CLIPS: dict[str, dict[str, Any]] = {
     "h264.mp4": FRONT,
-    "b_frames.mp4": {"b_frames": 3, "options": {"preset": "veryfast"}, **FRONT},
     "hevc.mp4": {"codec": "libx265", "options": X265, **FRONT},
-    "h264.mkv": {},
-    "vp8.webm": {"codec": "libvpx", "options": VPX},
     "vp9.webm": {"codec": "libvpx-vp9", "options": VPX},
     "live.webm": {"codec": "libvpx-vp9", "options": VPX, "container_options": {"live": "1"}},
     "h264.ts": {"b_frames": 2, "options": {"preset": "veryfast"}},

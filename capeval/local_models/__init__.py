@@ -1,1 +1,0 @@
-"""Models that run in this process: their files, what identifies them, and the device."""
