@@ -16,9 +16,9 @@ from capeval.errors import UsageError
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
-from capeval.mcq.breakdown import benchmark_name
-from capeval.mcq.find_run import MCQ
-from capeval.mcq.question_files import load_questions, question_file, with_tags
+from capeval.mcq.question_files import load_questions, question_file
+from capeval.mcq.responses import MCQ
+from capeval.mcq.tags import benchmark_name, with_tags
 from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
 from capeval.options import (
     FRAMES,

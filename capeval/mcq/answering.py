@@ -19,8 +19,8 @@ from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork,
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
 from capeval.files.packaged import filled, prompts_label, template
-from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.question_files import questions_hash
+from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import Shard, safe_name

@@ -19,9 +19,16 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.outputs import check_output
-from capeval.mcq.breakdown import MAIN_WAYS, benchmark_name, grouped
-from capeval.mcq.find_run import RESPONSES, find_grades
-from capeval.mcq.grades import GradedItem, GradedRun, Part, read_graded_run, shown_by
+from capeval.mcq.grades import (
+    GradedItem,
+    GradedRun,
+    Part,
+    find_grades,
+    read_graded_run,
+    shown_by,
+)
+from capeval.mcq.responses import RESPONSES
+from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,
     OUTPUT,

@@ -86,8 +86,8 @@ def test_results_of_several_models_are_refused(results: Path) -> None:
     ("changes", "message"),
     [
         ({"all_choices": ["B", "A", "C"]}, "all_choices"),
-        ({"index2ans": {"A": "2"}}, "index2ans"),
-        ({"gt": "A. 3"}, "gt"),
+        ({"index2ans": {"A": "2"}}, "all_choices, index2ans, gt: "),
+        ({"gt": "A. 3"}, "all_choices, index2ans, gt: "),
         ({"response": 3}, "response"),
         ({"question": {"a": 1}}, "question"),
         ({"id": ""}, "id: is empty"),

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.layouts import parse_list, without_letters
-from capeval.mcq.question_files import load_questions, questions_hash, with_tags
-from capeval.mcq.responses import predictions
+from capeval.mcq.question_files import load_questions, parse_list, questions_hash, without_letters
+from capeval.mcq.responses import load_responses
+from capeval.mcq.tags import with_tags
 from capeval.schema.question import Question, Response
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 
@@ -169,7 +169,7 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     (notice,) = notices
     assert notice.startswith("t.json: has trailing commas, which JSON forbids; they are ignored")
     assert [(q.id, q.video) for q in questions] == [(f"001-{n}", "001") for n in (1, 2, 3, 4)]
-    found = predictions(file)
+    found = load_responses(file)
     assert [response.reply for response in found] == ["C. 3, [x,]", "", None, None]
     assert [response.reason for response in found] == [
         None,
@@ -183,9 +183,9 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
 
 def test_responses_are_needed_to_import_a_template() -> None:
     with pytest.raises(InputError, match=r"t\.json: has no responses"):
-        predictions(write(Path("t.json"), template(...)))
+        load_responses(write(Path("t.json"), template(...)))
     with pytest.raises(InputError, match="has no responses; give JSON lines"):
-        predictions(write(Path("own.json"), [own()]))
+        load_responses(write(Path("own.json"), [own()]))
 
 
 # Questions of users
@@ -266,11 +266,11 @@ MISTAKES: list[tuple[str, Any, str]] = [
         [without(own(), "video") | {"vdeo": "x"}],
         'entry 1: lacks "video"; did you mean "vdeo"?; questions need id, video',
     ),
-    ("q.json", [{"index": "a", "caption": "x"}], "entry 1: has no known layout of questions (capt"),
+    ("q.json", [{"index": "a", "caption": "x"}], 'entry 1: lacks "id", "video"'),
     ("q.json", "[" + json.dumps(own()) + "}", "line 1: broken JSON at column"),
     ("q.json", json.dumps(own()) + "\n{,}\n", "line 2: broken JSON at column 2"),
-    ("q.json", "a,b\n1,2\n", "line 2: has no known layout of questions (a, b)"),
-    ("q.json", "{}", "has no known layout of questions (no fields)"),
+    ("q.json", "a,b\n1,2\n", 'line 2: lacks "id", "video"'),
+    ("q.json", "{}", 'lacks "id", "video"'),
 ]
 
 
@@ -491,7 +491,7 @@ def test_all_of_tomato_loads() -> None:
 @_needs(TEMPLATE_FILE)
 def test_the_template_of_video_mme_loads_with_its_responses() -> None:
     notices: list[str] = []
-    responses = predictions(TEMPLATE_FILE, on_notice=notices.append)
+    responses = load_responses(TEMPLATE_FILE, on_notice=notices.append)
     assert len(notices) == 1
     assert "trailing commas" in notices[0]
     assert len(responses) == 9

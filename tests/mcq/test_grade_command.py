@@ -12,7 +12,8 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.mcq.find_run import all_grades, find_grades, find_responses
+from capeval.mcq.grades import all_grades, find_grades
+from capeval.mcq.responses import find_responses
 from tests.cli_runs import environment
 from tests.mcq.graded_runs import line, write
 from tests.server import LoopbackServer, completion
@@ -264,5 +265,5 @@ def test_where_grades_some_questions_and_keeps_the_grades_of_the_run(tmp_path: P
 def test_questions_in_place_of_responses_are_named(tmp_path: Path) -> None:
     question = {name: value for name, value in line(1, "").items() if name != "reply"}
     del question["benchmark"]
-    with pytest.raises(InputError, match="line 1: is a question without a reply"):
+    with pytest.raises(InputError, match="has no responses; give JSON lines"):
         capeval.mcq_grade(write(tmp_path / "questions.jsonl", [question]))

@@ -31,11 +31,9 @@ def make_runs(
 SETTINGS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"policy": "2fps", "indices": [0, 1]}, "multi", "2fps"),
     ({"policy": "auto", "order": "shuffled", "indices": [1, 0]}, "shuffled", "auto shuffled"),
-    ({"single": "first", "indices": [0]}, "single", "first frame"),
-    ({"single": "7", "indices": [7]}, "single", "frame 7"),
-    ({"single": 7, "indices": [7]}, "single", "frame 7"),
+    ({"policy": "single first", "single": "first"}, "single", "first frame"),
+    ({"policy": "single 7", "single": "7"}, "single", "frame 7"),
     ({"policy": "1", "indices": [12]}, "single", "middle frame"),
-    ({"blind": True}, "blind", "no frame"),
     ({"policy": "none"}, "blind", "no frame"),
     ({}, None, ""),
 ]

@@ -1,27 +1,69 @@
-"""How the questions of each benchmark are grouped, and what benchmarks and groupings are called."""
+"""Tags of questions: selection and groups by them, and their names in tables."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from capeval.errors import UsageError
-from capeval.mcq.question_files import texts_of
-from capeval.schema.question import Tag
-from capeval.text import nearest, one_line
+from capeval.schema.question import Question, Response, Tag
+from capeval.text import listed, nearest, one_line, shown
 
-TAGS: Mapping[str, tuple[str, ...]] = {
+_Asked = TypeVar("_Asked", Question, Response)
+
+_MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
+
+
+def with_tags(questions: Sequence[_Asked], where: Sequence[str]) -> tuple[_Asked, ...]:
+    """Return the questions that have every `TAG=VALUE` of `where`.
+
+    Values are compared as `texts_of` writes them; a tag with several values matches each of them.
+    UsageError if a tag or a value is unknown, or nothing is selected.
+    """
+    chosen = list(questions)
+    for condition in where:
+        tag, equals, value = condition.partition("=")
+        if not equals:
+            raise UsageError(f"--where {shown(condition)} must be TAG=VALUE, such as task=count")
+        texts = [texts_of(q.tags[tag]) if tag in q.tags else () for q in questions]
+        values = sorted({text for of in texts for text in of})
+        if value not in values:
+            tags = sorted({name for question in questions for name in question.tags})
+            problem = f"no question has the tag {shown(tag)}; there are"
+            valid, typed = tags, tag
+            if tag in tags:
+                problem, valid, typed = f"no question has this value; {tag} can be", values, value
+            raise UsageError(
+                f"--where {condition}: {problem} {listed(valid, _MOST_NAMED) or 'no tags'}"
+                f"{nearest(typed, valid)}"
+            )
+        chosen = [q for q in chosen if tag in q.tags and value in texts_of(q.tags[tag])]
+    if not chosen:
+        raise UsageError(f"no question has all of --where {' --where '.join(where)}")
+    return tuple(chosen)
+
+
+def texts_of(tag: Tag) -> tuple[str, ...]:
+    """Return the values of a tag as text; true, false and null as JSON writes them.
+
+    >>> texts_of(1), texts_of(True), texts_of(["Multi-Scene", "High-Dynamic"])
+    (('1',), ('true',), ('Multi-Scene', 'High-Dynamic'))
+    """
+    if isinstance(tag, list):
+        return tuple(tag)
+    return (tag if isinstance(tag, str) else json.dumps(tag),)
+
+
+# ---- Groups --------------------------------------------------------------------------------------
+
+FLAGS = ("counterfactual", "zoom", "first_person")
+"""Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
+
+_TAGS: Mapping[str, tuple[str, ...]] = {
     "tuna": ("skill", "task", "visual_characteristic"),
-    "tomato": (
-        "reasoning_type",
-        "demonstration_type",
-        "frames",
-        "composite",
-        "counterfactual",
-        "zoom",
-        "first_person",
-    ),
+    "tomato": ("reasoning_type", "demonstration_type", "frames", "composite", *FLAGS),
     "video-mme": ("duration", "domain", "sub_category", "task_type"),
 }
 """The tags by which each benchmark groups questions; `frames` is the number of frames shown."""
@@ -32,11 +74,6 @@ MAIN_WAYS: Mapping[str, str] = {
     "video-mme": "task_type",
 }
 """The tag that says what each benchmark's question asks for."""
-
-CHANGES = ("counterfactual", "zoom", "first_person")
-"""Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
-
-_FLAGS = frozenset({*CHANGES, "composite"})
 
 ORDERS: Mapping[str, tuple[str, ...]] = {
     "duration": ("short", "medium", "long"),
@@ -86,27 +123,20 @@ class _Tagged(Protocol):
     def frames(self) -> Mapping[str, Any]: ...
 
 
-def buckets_of(response: _Tagged, tag: str) -> tuple[str, ...]:
-    """Return the groups of a question by a tag; none if it has no such tag."""
-    if tag == "frames":
-        return _frames(response)
+def _groups_of(response: _Tagged, tag: str) -> tuple[str, ...]:
+    """Return the groups of a response by a tag; none if it has no such tag."""
     if tag == "benchmark":
         return (response.benchmark,)
+    if tag == "frames":
+        indices, number = response.frames.get("indices"), response.frames.get("number")
+        count = len(indices) if isinstance(indices, list) else number
+        return () if count is None else (str(count),)
+    value = response.tags.get(tag)
     if tag not in response.tags:
         return ()
-    value = response.tags[tag]
-    if isinstance(value, str):
-        return (value,)
-    if tag in _FLAGS and value in (0, 1):
+    if tag in (*FLAGS, "composite") and value in (0, 1):
         return ("true" if value else "false",)
     return texts_of(value)
-
-
-def _frames(response: _Tagged) -> tuple[str, ...]:
-    indices, number = response.frames.get("indices"), response.frames.get("number")
-    if isinstance(indices, list):
-        return (str(len(indices)),)
-    return () if number is None else (str(number),)
 
 
 def grouped(
@@ -117,11 +147,11 @@ def grouped(
     The tags are `by`, else those of the benchmarks, or all tags of own questions.
     """
     found = {}
-    for tag in by or _usual(responses):
+    for tag in by or _usual_tags(responses):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for at, response in enumerate(responses):
-            for bucket in buckets_of(response, tag):
-                places[bucket].append(at)
+            for group in _groups_of(response, tag):
+                places[group].append(at)
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})
             raise UsageError(
@@ -135,20 +165,18 @@ def grouped(
     return found
 
 
-def _usual(responses: Sequence[_Tagged]) -> list[str]:
-    benchmarks = list(dict.fromkeys(response.benchmark for response in responses))
-    found = [tag for name in benchmarks for tag in TAGS.get(name, ())]
-    if any(name not in TAGS for name in benchmarks):
-        own = [response for response in responses if response.benchmark not in TAGS]
-        for tag in dict.fromkeys(name for response in own for name in response.tags):
-            if tag in _ORIGINS:
-                continue
-            tagged = [buckets_of(response, tag) for response in own if tag in response.tags]
-            values = {text for texts in tagged for text in texts}
-            few = len(tagged) < _FEWEST_QUESTIONS * len(values)
-            if 2 <= len(values) <= _MOST_VALUES and not few:
-                found.append(tag)
-    return list(dict.fromkeys([*(["benchmark"] if len(benchmarks) > 1 else []), *found]))
+def _usual_tags(responses: Sequence[_Tagged]) -> list[str]:
+    benchmarks = dict.fromkeys(response.benchmark for response in responses)
+    found = ["benchmark"] if len(benchmarks) > 1 else []
+    found += [tag for name in benchmarks for tag in _TAGS.get(name, ())]
+    own = [response for response in responses if response.benchmark not in _TAGS]
+    for tag in dict.fromkeys(name for response in own for name in response.tags):
+        tagged = [_groups_of(response, tag) for response in own if tag in response.tags]
+        values = {text for texts in tagged for text in texts}
+        few = len(tagged) < _FEWEST_QUESTIONS * len(values)
+        if tag not in _ORIGINS and 2 <= len(values) <= _MOST_VALUES and not few:
+            found.append(tag)
+    return list(dict.fromkeys(found))
 
 
 def _natural(name: str) -> tuple[int, str]:
