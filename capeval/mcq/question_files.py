@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator
 
@@ -25,6 +25,8 @@ from capeval.options import Notices, ignore
 from capeval.schema.annotation import id_text
 from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
 from capeval.text import counted, listed, nearest, shown
+
+T = TypeVar("T")
 
 _NEEDED = ("id", "video", "question", "options", "answer")
 
@@ -112,7 +114,7 @@ class QuestionRecord:
         """Return a field that is an id or a video's name, or becomes part of one."""
         return self.read(field, _name, self.fields.get(field))
 
-    def read(self, field: str, read: Callable[[Any], Any], value: Any) -> Any:
+    def read(self, field: str, read: Callable[[Any], T], value: Any) -> T:
         """Return a value as a function reads it, whose ValueError is reported for the field."""
         try:
             return read(value)
@@ -192,8 +194,8 @@ def _name(value: Any) -> str:
 NameField = Annotated[str, BeforeValidator(_name)]
 
 
-def tag_value(value: Any) -> Tag:
-    """Return a value as a tag; ValueError if it cannot be one."""
+def tag_value(value: Tag) -> Tag:
+    """Return a value of a file as a tag; ValueError if it cannot be one."""
     # A table's empty field of numbers is not a number.
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -367,10 +369,9 @@ class QuestionLayout:
                 record.read(f"{name}.{n}", _text, one) for n, one in enumerate(items, start=1)
             )
 
-        readers = {"id": _name, "video": _name, "question": _text}
-        readers |= {"options": options, "answer": _text}
-        fields = {field: value(field, read) for field, read in readers.items()}
-        known = {*map(self._name_of, readers), *self.ignored, self.reply}
+        readers = (_name, _name, _text, options, _text)
+        fields = {field: value(field, read) for field, read in zip(_NEEDED, readers, strict=True)}
+        known = {*map(self._name_of, _NEEDED), *self.ignored, self.reply}
         tags = {
             str(name): record.read(str(name), tag_value, tag)
             for name, tag in record.fields.items()

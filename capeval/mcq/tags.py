@@ -75,30 +75,18 @@ MAIN_WAYS: Mapping[str, str] = {
 }
 """The tag that says what each benchmark's question asks for."""
 
-ORDERS: Mapping[str, tuple[str, ...]] = {
-    "duration": ("short", "medium", "long"),
-    "skill": ("Camera State", "Background Scene", "Subject Action", "Object Attribute"),
-    "task": (
-        "Camera Motion",
-        "Camera Transition",
-        "Scene Description",
-        "Scene Transition",
-        "Action Recognition",
-        "Action Sequence",
-        "Action-Subject Matching",
-        "Object Recognition",
-        "Object Appearance",
-        "Object Location",
-    ),
-    "visual_characteristic": ("Low-Dynamic", "High-Dynamic", "Multi-Scene", "Multi-Subject"),
-    "reasoning_type": (
-        "rotation",
-        "direction",
-        "velocity&frequency",
-        "shape&trend",
-        "visual_cues",
+ORDERS: Mapping[str, Sequence[str]] = {
+    tag: names.split(", ")
+    for tag, names in {
+        "duration": "short, medium, long",
+        "skill": "Camera State, Background Scene, Subject Action, Object Attribute",
+        "task": "Camera Motion, Camera Transition, Scene Description, Scene Transition, "
+        "Action Recognition, Action Sequence, Action-Subject Matching, Object Recognition, "
+        "Object Appearance, Object Location",
+        "visual_characteristic": "Low-Dynamic, High-Dynamic, Multi-Scene, Multi-Subject",
+        "reasoning_type": "rotation, direction, velocity&frequency, shape&trend, visual_cues, "
         "count",
-    ),
+    }.items()
 }
 """The order of the groups in the benchmarks' own tables; others are sorted."""
 
@@ -186,17 +174,7 @@ def _natural(name: str) -> tuple[int, str]:
 # ---- Names in tables and sentences ---------------------------------------------------------------
 
 _BENCHMARKS = {"tuna": "TUNA-MCQ", "tomato": "TOMATO", "video-mme": "Video-MME"}
-_WAYS = {
-    "frames": "Frames",
-    "composite": "Composite motion",
-    "zoom": "Zoomed in",
-    "first_person": "First person",
-    "sub_category": "Sub-category",
-    "visual_characteristic": "Visual characteristic",
-    "reasoning_type": "Reasoning type",
-    "demonstration_type": "Demonstration type",
-    "task_type": "Task type",
-}
+_WAYS = {"composite": "Composite motion", "zoom": "Zoomed in", "sub_category": "Sub-category"}
 
 
 def benchmark_name(benchmark: str) -> str:
@@ -211,10 +189,10 @@ def benchmark_name(benchmark: str) -> str:
 
 
 def way_name(tag: str) -> str:
-    """Return a tag as a heading; a user's own tag begins with a capital letter too.
+    """Return a tag as a heading.
 
     >>> way_name("reasoning_type"), way_name("speed")
     ('Reasoning type', 'Speed')
     """
-    name = _WAYS.get(tag, one_line(tag, 60))
+    name = _WAYS.get(tag, one_line(tag.replace("_", " "), 60))
     return name[:1].upper() + name[1:]

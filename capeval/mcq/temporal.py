@@ -211,13 +211,13 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
             interval = Missing(f"no interval from fewer than {FEWEST_QUESTIONS} questions")
     if reason:
         interval = Missing(reason)
-    has_ends = isinstance(interval, Interval)
+    ends, why = (None, interval.reason) if isinstance(interval, Missing) else (interval, None)
     return MeasureResult(
         value=value,
         reason=reason,
-        low=interval.low if has_ends else None,
-        high=interval.high if has_ends else None,
-        interval_reason=None if has_ends else interval.reason,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
+        interval_reason=why,
         upper=upper,
         lower=lower,
         questions=questions,

@@ -32,6 +32,7 @@ from capeval.video.sampling import Choice
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
 # What --frames can be for a single frame: the middle one, or one index.
 _ONE_FRAME = r"1|[0-9]+,"
+_SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,17 @@ class VideoView:
 
     def __post_init__(self) -> None:
         """Refuse combinations that contradict each other, and what `--single` cannot be."""
-        if self.blind and (self.single or self.frames or self.order == "shuffled"):
+        others = self.frames or self.order == "shuffled"
+        if self.blind and (self.single or others):
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
-        if self.single and (self.frames or self.order == "shuffled"):
+        if self.single and others:
             raise UsageError("--single shows one frame; omit --frames and --shuffle")
         if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
-            raise UsageError(
-                f"--shuffle needs several frames, and --frames {self.frames} is one; "
-                "use --single for one frame"
-            )
-        if self.single and not re.fullmatch(
-            r"first|middle|random|[0-9]{1,9}|column:.+", self.single, re.ASCII
-        ):
-            raise UsageError(
-                f"--single {shown(self.single)}: must be first, middle, random, the index of a "
-                "frame from 0, or column:NAME"
-            )
+            message = f"--shuffle needs several frames, and --frames {self.frames} is one"
+            raise UsageError(f"{message}; use --single for one frame")
+        if self.single and not re.fullmatch(_SINGLE, self.single, re.ASCII):
+            which = "first, middle, random, the index of a frame from 0, or column:NAME"
+            raise UsageError(f"--single {shown(self.single)}: must be {which}")
 
     def policy_name(self, question: Question) -> str:
         if self.blind:
