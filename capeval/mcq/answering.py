@@ -152,7 +152,7 @@ class QuestionJob(Job):
         )
 
     def is_answered_by(self, stored: Response) -> bool:
-        """Return whether a response is one to this very prompt, about these frames and this video.
+        """Return whether a response is to this prompt, with these frames of this video.
 
         The subtitles may have changed, or the column that names the frame.
         """
@@ -181,7 +181,7 @@ class QuestionJob(Job):
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
-        """Return what a response records of its frames, in the order in which they were shown."""
+        """Return the record of the frames in a response, in the order of the prompt."""
         view, policy = self.asking.view, self.asking.view.policy_name(self.question)
         record: dict[str, Any] = {"policy": policy}
         if self.asking.reader_for is not None:
@@ -195,7 +195,7 @@ class QuestionJob(Job):
     def response(
         self, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any], settings: str
     ) -> Response:
-        """Return the response that an outcome is; `settings` is their id."""
+        """Return an outcome as a response; `settings` is the id of the run's settings."""
         likelihood = None
         if isinstance(outcome, Captioned) and self.asking.likelihood:
             likelihood = self._likelihoods(outcome.likelihoods or ())
@@ -233,13 +233,13 @@ class QuestionJob(Job):
 
 @dataclass(frozen=True)
 class Asking:
-    """The questions, and how they are asked.
+    """The questions of a run, and how they are asked.
 
     Attributes
     ----------
-    questions : all of the file
+    questions : all questions of the file
     chosen : the questions that the filters leave, for all shards
-    reader_for : gives the reader of a question's frames; None without frames
+    reader_for : returns the reader of a question's frames; None without frames
     """
 
     questions: tuple[Question, ...]
@@ -268,9 +268,9 @@ class Asking:
         return next(iter(found.values())) if len({*found.values()}) == 1 else found
 
     def folder_name(self, model: str) -> str:
-        """Return `MODEL@SETTINGS`, where the settings are those in which runs usually differ.
+        """Return `MODEL@SETTINGS`, with the settings in which runs usually differ.
 
-        Others are in the manifest; a run is refused that has different ones.
+        All settings are in the manifest; a run with different ones is refused.
         """
         view, policies = self.view, self.policies
         frames = policies if isinstance(policies, str) else "mixed"
@@ -289,7 +289,7 @@ class Asking:
         return safe_name(names.pop()) if len(names) == 1 else "mixed"
 
     def settings(self, captioner: Captioner) -> dict[str, Any]:
-        """Return the settings that affect replies, as JSON values; a run has one set of them."""
+        """Return the settings that affect replies, as JSON values; a run has the same ones."""
         found: dict[str, Any] = as_stored(
             {
                 "model": captioner.name,
@@ -309,7 +309,7 @@ class Asking:
         return subtitles_at(cues or (), times)
 
 
-# ---- Their answers -------------------------------------------------------------------------------
+# ---- The answers of a run -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -318,8 +318,8 @@ class Answers(StoredResult):
 
     Attributes
     ----------
-    responses : all that are stored, also of other questions of the file
-    without_subtitles : videos that have none, where subtitles were given
+    responses : all stored responses, also those to questions that were not requested
+    without_subtitles : the number of videos without subtitles, where subtitles were given
     """
 
     responses: tuple[Response, ...]
@@ -419,7 +419,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         path = before.get("path") if isinstance(before, dict) else None
         if path is not None and path != self.asking.path:
             raise InputError(
-                f"answers other questions with the same ids, those of {shown(path)}; "
+                f"answers other questions with the same ids, from {shown(path)}; "
                 "choose another --run",
                 file=self.run.path,
             )

@@ -26,7 +26,7 @@ _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
 # The last so many mentions are read: the end of a longer reply states its answer.
 _MOST_MARKS = 300
-# Single letters that are looked at, most of which are words.
+# Single letters that are checked; most are words.
 _MOST_LETTERS = 1_000
 # Characters beside a mention that can state or deny it.
 _BESIDE = 90
@@ -58,7 +58,7 @@ class _Mention(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """Marks that are named together, what is said of them, and the number of the sentence."""
+    """Marks that are mentioned together, the judgment on them, and the number of the sentence."""
 
     marks: tuple[int, ...]
     how: _How
@@ -112,7 +112,7 @@ _COMMAND = re.compile(r"\\(?:text\w{0,2}|emph|underline|math\w{2,3})\s*\{([^{}]*
 _BOXES = (
     ("\\", re.compile(r"\\(?:boxed|fbox)\s*\{(?P<value>[^{}]*)\}")),
     ("<", re.compile(r"<(\w{0,12}(?:answer|choice|option))>(?P<value>[^<]*)</\1>", re.IGNORECASE)),
-    # A key of JSON, or of a printed dict, that says what its value is.
+    # A key of JSON, or of a printed dict, that names the answer.
     (
         "{",
         re.compile(
@@ -169,7 +169,7 @@ def _plain(text: str) -> str:
 
 # ---- The phrases that state, deny, suppose or decline an answer ----------------------------------
 
-# Each looks at a few words beside an option, in whose place is a mark. English has most of them,
+# Each matches a few words beside the mark of an option. English has most of them,
 # because replies to English questions are English.
 _FLAGS = re.IGNORECASE | re.VERBOSE
 _ADVERBS = r"(?:\w{3,}ly|also|thus|therefore|most|more|then|still|best|maybe|perhaps)"
@@ -431,7 +431,7 @@ def _symbol_mention(
     return (left, right, "symbol" if named or enclosed else "bare") if is_symbol else None
 
 
-# ---- What is said of them ----------------------------------------------------------------------
+# ---- The judgment on a mention -------------------------------------------------------------------
 
 
 # Marks have no options, so that most replies of a model have one of a few marked forms.
@@ -477,7 +477,7 @@ def _concludes(before: str) -> bool:
 
 
 def _decided(marked: str, mentions: Sequence[_Mention]) -> Reading:
-    """Return what all claims state together."""
+    """Return the option that all claims state together."""
     several = Reading(None, "several options")
     options = [one.option for one in mentions]
 

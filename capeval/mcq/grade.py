@@ -195,7 +195,7 @@ class GradingSession(LongWork[Grades]):
             if every and there < every:
                 o.on_notice(
                     f"{there:,} of the run's {every:,} questions have a response; the accuracy "
-                    "is of these, and --questions counts the others"
+                    "is over these; --questions counts the missing ones"
                 )
         else:
             self._responses = _in_set(self._responses, self._questions, o.on_notice)
@@ -213,7 +213,7 @@ class GradingSession(LongWork[Grades]):
             raise UsageError(f"--select {chosen.name}: {message}")
         if self._o.select != ALL:
             return []
-        left_out = [] if has_likelihoods else [f"those with likelihoods ({how} stores them)"]
+        left_out = [] if has_likelihoods else [f"strategies with likelihoods ({how} stores them)"]
         left_out += [] if self.asker else ["exact+llm and tomato (they need --llm)"]
         if left_out:
             self._o.on_notice(f"--select all leaves out {' and '.join(left_out)}")
@@ -244,7 +244,7 @@ class GradingSession(LongWork[Grades]):
         return WorkEstimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
-        """Have a model read what the rules do not, count, and write `out`."""
+        """Have a model read the replies that rules leave open, count, and write `out`."""
         reader = self.model
         if self.asker and self._reading and self._todo:
             # Replies so far are in the cache.
@@ -375,8 +375,8 @@ def _in_set(
             continue
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
-                f"--questions: the options or the answer of {shown(one.id)} differ from those of "
-                "its response; grade without --questions, or ask again"
+                f"--questions: the options or the answer of {shown(one.id)} differ from its "
+                "response; grade without --questions, or ask again"
             )
         found.append(one)
     if not found:

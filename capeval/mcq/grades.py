@@ -48,12 +48,10 @@ class Group(Part):
 
     Attributes
     ----------
-    accuracy : over all replies that count; one that yields no answer is wrong
+    accuracy : over all replies that count; a reply without an answer is wrong
     n, correct : replies that count, and right answers among them
-    answered : replies that yield an answer
-    accuracy_answered : right answers among those
+    answered, accuracy_answered : replies with an answer, and the accuracy over them
     by_chance : answers that were chosen at random
-    videos : how many different videos there are
     baselines : accuracy of chance and of the frequent choice
     """
 
@@ -68,19 +66,15 @@ class Group(Part):
 
 
 class ReplyCounts(Part):
-    """How many replies there are of each kind.
+    """The numbers of responses of each kind.
 
     Attributes
     ----------
-    questions : different questions that should have been asked, where they are known
-    responses : lines of the responses file
-    missing : questions without a line
+    questions, missing : different questions, where they are known; questions without a response
     failed : responses that cannot be graded, such as failed calls; they are not counted
-    scored : the others
+    scored : all other responses
     empty : completed calls without a text; wrong
-    answered, no_answer : replies with an answer, and replies without one
-    by_chance : answers that were chosen at random
-    counted : replies that the accuracy is over; a convention may leave out some that are scored
+    counted : replies in the accuracy; a convention may leave out some of the scored ones
     unlike_exact : replies that the strategy and `exact` read differently
     """
 
@@ -101,7 +95,7 @@ class ReplyCounts(Part):
 class GradedItem:
     """One response and how it was graded; `correct` is None where it is not counted.
 
-    `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
+    The temporal diagnostics compare runs by `frames` and `tags`, which come from the response.
     """
 
     id: str
@@ -124,12 +118,12 @@ class Grades(Result, Part):
 
     Attributes
     ----------
-    signature : one line that identifies what was graded and how
-    settings : the strategy, the convention and what they were set to
-    by : the same for each group of questions, by tag and value
+    signature : one line that identifies the questions and the grading
+    settings : the strategy, the convention and their settings
+    by : the result of each group of questions, by tag and value
     changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
     decided_by : how many replies each rule decided
-    baselines : of the whole set; the same are in each group
+    baselines : of the whole set
     strategies : with `--select all` the grades by every strategy, without groups and items
     captioning : F1 of the same model's captions by element type, where it was named
     items : every response
@@ -261,19 +255,19 @@ def grades_file(responses: Path) -> Path | None:
 
 
 def _grades_in(place: Path) -> list[Path]:
-    """Return the graded runs of a folder: its own, or else those of the folders in it."""
+    """Return the grades.json of a folder, or else of each folder in it."""
     return [place / GRADES] if (place / GRADES).is_file() else sorted(place.glob(f"*/{GRADES}"))
 
 
 class Seen(NamedTuple):
-    """What a model saw of a video, and how tables call it."""
+    """The view of a video that a model had, and its name in tables."""
 
     role: Literal["multi", "single", "picked", "shuffled", "blind"]
     label: str
 
 
 def shown_by(frames: Mapping[str, Any]) -> Seen | None:
-    """Return what `capeval mcq answer` recorded of a response's frames; None if it did not.
+    """Return the view that the recorded frames of a response show; None if they show none.
 
     >>> shown_by({"policy": "16", "order": "shuffled", "indices": [9, 0, 18]})
     Seen(role='shuffled', label='16 shuffled')

@@ -92,7 +92,7 @@ class Graded:
         return VideoRatios(right, asked, resamples=self.resamples, seed=self.seed)
 
     def group(self, at: _Places, ends: Interval | Missing | None) -> Group:
-        """Return the result of some responses, whose accuracy has these ends."""
+        """Return the result of some responses; `ends` are the interval of their accuracy."""
         n, correct = len(at), int(self.right[at].sum())
         answered = int(self.answered[at].sum())
         right_answered = int((self.right[at] & self.answered[at]).sum())

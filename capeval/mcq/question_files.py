@@ -115,7 +115,7 @@ class QuestionRecord:
         return self.read(field, _name, self.fields.get(field))
 
     def read(self, field: str, read: Callable[[Any], T], value: Any) -> T:
-        """Return a value as a function reads it, whose ValueError is reported for the field."""
+        """Return `read(value)`; its ValueError becomes an `InputError` that names the field."""
         try:
             return read(value)
         except ValueError as fault:

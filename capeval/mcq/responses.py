@@ -57,7 +57,7 @@ def question_runs(runs: Path) -> list[Path]:
 
 
 def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return what a name or a path means: a run's responses.jsonl, or the file or folder named."""
+    """Return the responses.jsonl of the run that is named, or else the path itself."""
     path = locate(
         name_or_path,
         runs,
@@ -99,10 +99,9 @@ def load_responses(
 ) -> tuple[Response, ...]:
     """Return responses in the order of their file; none may be there twice.
 
-    `path` is a responses.jsonl, of which there may be the files of shards instead; a filled
-    template of Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
-    VLMEvalKit's, or a log of lmms-eval's. TOMATO's code and lmms-eval do not record the `questions`
-    completely.
+    `path` is a responses.jsonl or its run, which may have the files of shards instead; a filled
+    template of Video-MME; a result file of TOMATO's code or a folder of such files; VLMEvalKit's
+    predictions; or lmms-eval's log. TOMATO's code and lmms-eval record the `questions` in part.
     """
     run = path.parent if path.name == RESPONSES else path
     of_run = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
@@ -250,7 +249,7 @@ def _of_log(
 
 
 def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
-    """Return the question of a row number from 0, whose answer must be the target."""
+    """Return the question in a row (from 0); its answer must be the target."""
     number, target = record.fields["doc_id"], record.fields.get("target")
     if type(number) is not int or not 0 <= number < len(questions):
         raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")

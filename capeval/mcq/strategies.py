@@ -40,7 +40,7 @@ _FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
 class ReplyToGrade:
-    """One response, with what its grading needs; `seed` is of random choices."""
+    """A response while it is graded; `seed` is of random choices."""
 
     def __init__(self, response: Response, seed: int = 0) -> None:
         self.response, self.options, self.seed = response, response.options, seed
@@ -128,7 +128,7 @@ def tomato_patterns(reply: str, options: Sequence[str]) -> int | None:
 # ---- Decisions -----------------------------------------------------------------------------------
 
 CHANCE, MODEL_FAILED = "chance", "model failed"
-"""The rules of what is decided by chance, and of what is unscored as the reading model failed."""
+"""The rules of a random choice, and of a reply that the reading model failed to read."""
 
 # Sums that differ by less are ties: rounding errors of floats are smaller than this.
 _TIE = 1e-9
@@ -156,13 +156,12 @@ Step = Callable[[ReplyToGrade], Decision | None]
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose answers: steps, of which the first that decides counts.
+    """A way to choose answers: the first step that decides counts.
 
     Attributes
     ----------
-    asks : what a model is asked where no step decides, by the name of its prompt: to choose an
-        option or none, or TOMATO's question
-    last : how it ends if the steps and the model do not decide
+    asks : the prompt of a model that decides where no step does
+    last : the step behind the model
     reads_reply : whether a failed call leaves the response unscored
     published : whether it reproduces published code, and is compared with `exact`
     needs_likelihood : whether responses must have likelihoods

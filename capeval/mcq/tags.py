@@ -59,7 +59,7 @@ def texts_of(tag: Tag) -> tuple[str, ...]:
 # ---- Groups --------------------------------------------------------------------------------------
 
 FLAGS = ("counterfactual", "zoom", "first_person")
-"""Flags of TOMATO whose relative change is given: accuracy where true by accuracy where false."""
+"""Flags of TOMATO with a relative change: accuracy where true by accuracy where false."""
 
 _TAGS: Mapping[str, tuple[str, ...]] = {
     "tuna": ("skill", "task", "visual_characteristic"),
@@ -94,7 +94,7 @@ ORDERS: Mapping[str, Sequence[str]] = {
 # than about groups: an index of a frame, for example.
 _MOST_VALUES = 50
 _FEWEST_QUESTIONS = 2
-# Tags of `capeval mcq construct`: where a question comes from, and what was found in it.
+# Tags of `capeval mcq construct`: the origin of a question, and findings about it.
 _ORIGINS = frozenset(
     {"elements", "errors", "drafted_by", "filtered_by", "reviewed_by", "mended", "findings"}
 )

@@ -267,7 +267,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
 
 
 class RoleRun(Part):
-    """A run in its role; `label` is what it shows of a video, `questions` how many it scores."""
+    """A run in its role: `label` names its frames, and `questions` counts its scores."""
 
     name: str
     path: str
@@ -349,7 +349,7 @@ class Temporal(Result, Part):
         ]
 
     def _heading(self, measure: Measure) -> str:
-        """Return a measure with what its two runs show."""
+        """Return a measure with the frames of its two runs."""
         upper, lower = (self.runs[role].label for role in (measure.upper, measure.lower))
         if measure.share:
             return f"Right with {upper}, wrong with {lower}"
@@ -370,7 +370,7 @@ class Temporal(Result, Part):
 
 
 def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal:
-    """Return the diagnostics of one model's runs, by what they show."""
+    """Return the diagnostics of one model's runs."""
     if not any(one.upper in runs and one.lower in runs for one in MEASURES):
         raise UsageError(
             "nothing can be compared: name a run of many frames (--multi) and one of a single "
@@ -443,7 +443,7 @@ def _label(role: Role, run: GradedRun) -> str:
 def _differences(
     runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[tuple[str, str], GradedItem]]
 ) -> Iterator[str]:
-    """Yield in what runs differ besides the frames, and from the paper's."""
+    """Yield how the runs differ besides their frames, and from the runs of the paper."""
     strategies = dict.fromkeys(run.read_by for run in runs.values())
     if len(strategies) > 1:
         yield (

@@ -1,4 +1,4 @@
-"""What a model sees of a question's video: which frames, in which order, and the subtitles."""
+"""The view of a video that a model gets: its frames, their order, and the subtitles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
 
 @dataclass(frozen=True)
 class VideoView:
-    """Which frames of a video the model sees.
+    """The choice and the order of the frames of a video.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class VideoView:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse combinations that contradict each other, and what `--single` cannot be."""
+        """Refuse contradictory combinations, and a `single` that names no frame."""
         others = self.frames or self.order == "shuffled"
         if self.blind and (self.single or others):
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
@@ -220,7 +220,7 @@ class Cue:
 def parse_subtitles(text: str) -> tuple[Cue, ...]:
     """Return the subtitles of SRT or VTT text in the order of time, without markup.
 
-    A cue whose end is not behind its start is left out, and so is one without text.
+    A cue without text, or with an end before its start, is left out.
 
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
@@ -263,8 +263,7 @@ def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]
 class SubtitleFiles:
     """Subtitles by the names of their videos.
 
-    InputError for a folder without subtitles, and for a video whose name several files have in
-    different folders.
+    InputError for a folder without subtitles, and for a name that files in several folders have.
     """
 
     def __init__(self, path: Path) -> None:

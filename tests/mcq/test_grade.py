@@ -235,7 +235,11 @@ def test_groups_of_tomato_with_relative_change() -> None:
     lines = []
     for n in range(60):
         flag = n % 3 == 0
-        tags = {"reasoning_type": "count", "counterfactual": int(flag), "zoom": 1 - n % 2}
+        tags: dict[str, Any] = {
+            "reasoning_type": "count",
+            "counterfactual": int(flag),
+            "zoom": 1 - n % 2,
+        }
         right = n % (6 if flag else 2) == 0
         lines.append(line(n, "C" if right else "A", benchmark="tomato", **tags))
     found = graded(lines)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.mcq.answering import inert, question_prompt
-from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles, subtitles_at
+from capeval.mcq.answering import question_prompt
+from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles
 from capeval.schema.question import Question
 from tests.cli_runs import capeval as command
 from tests.mcq.answering import asked, own_folder, replies, text_of
@@ -93,14 +91,6 @@ def test_a_text_cannot_leave_its_place(text: str) -> None:
     prompt.encode("utf-8")
 
 
-@given(st.text(max_size=60))
-def test_inert_text_opens_no_tag_and_is_not_changed_twice(text: str) -> None:
-    once = inert(text)
-    assert inert(once) == once
-    assert "</" not in once
-    assert "<|" not in once
-
-
 # ---- Subtitles -----------------------------------------------------------------------------------
 
 ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
@@ -127,25 +117,6 @@ ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
 )
 def test_what_is_read(text: str, found: list[tuple[float, float, str]]) -> None:
     assert parse_subtitles(text) == tuple(Cue(*one) for one in found)
-
-
-CUES = [Cue(0, 1, "a"), Cue(1, 3, "b"), Cue(2, 4, "c"), Cue(6, 7, "d"), Cue(7, 8, "d")]
-
-
-@pytest.mark.parametrize(
-    ("times", "found"),
-    [
-        ([], ()),
-        ([0.5], ("a",)),
-        ([1.0], ("b",)),
-        ([2.5, 0.0], ("a", "b", "c")),
-        ([2.1, 2.2, 2.3], ("b", "c")),
-        ([4.0, 5.0], ()),
-        ([6.5, 7.5], ("d",)),
-    ],
-)
-def test_those_at_the_frames_each_once_in_order(times: list[float], found: tuple[str, ...]) -> None:
-    assert subtitles_at(CUES, times) == found
 
 
 def folder(path: Path, **files: bytes) -> SubtitleFiles:
