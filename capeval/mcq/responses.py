@@ -23,8 +23,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.caption_layouts import recorded_reply
-from capeval.files.jsonl import dumps, numbered_lines
-from capeval.files.reading import first_line, validated
+from capeval.files.jsonl import dumps
+from capeval.files.reading import first_line, streamed_lines, validated
 from capeval.files.tables import is_binary_table
 from capeval.mcq.question_files import (
     LAYOUTS,
@@ -134,7 +134,7 @@ def _first_value(file: Path) -> Any:
 
 
 def _lines(file: Path) -> Iterator[Response]:
-    for number, value in numbered_lines(file, Response.model_validate_json):
+    for number, value in streamed_lines(file, quick=Response.model_validate_json):
         one, where = value, f"line {number}"
         if not isinstance(value, Response):
             record = record_of(file, where, value)
@@ -303,7 +303,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
     if folder and re.fullmatch(r"-?\d{1,6}", place.parent.name):
         number = int(place.parent.name)
         frames = {"number": "whole video" if number == _WHOLE_VIDEO else number}
-    for number, value in numbered_lines(file):
+    for number, value in streamed_lines(file):
         where = f"line {number}"
         line = validated(_TomatoLine, value, file=file, where=where)
         options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
