@@ -11,7 +11,8 @@ from capeval.comparing.question_board import question_board
 from capeval.comparing.sections import VIEWS_OF, Leaderboard
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output
-from capeval.mcq.find_run import RESPONSES, all_grades, find_grades
+from capeval.mcq.grades import all_grades, find_grades
+from capeval.mcq.responses import RESPONSES
 from capeval.options import (
     OUTPUT,
     FilePath,

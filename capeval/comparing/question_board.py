@@ -28,9 +28,8 @@ from capeval.comparing.sections import (
 )
 from capeval.errors import InputError
 from capeval.files.jsonl import dumps
-from capeval.mcq.breakdown import MAIN_WAYS, ORDERS, benchmark_name, way_name
-from capeval.mcq.find_run import all_grades
-from capeval.mcq.grades import GradedRun, Group, read_graded_run, shown_by
+from capeval.mcq.grades import GradedRun, Group, all_grades, read_graded_run, shown_by
+from capeval.mcq.tags import MAIN_WAYS, ORDERS, benchmark_name, way_name
 from capeval.runs.resolve import RUNS
 from capeval.show.numbers import NOTHING, hundredths, percent, thousands
 from capeval.show.table import (

@@ -16,9 +16,9 @@ from capeval.errors import UsageError
 from capeval.files.tuna_benchmark import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
-from capeval.mcq.breakdown import benchmark_name
-from capeval.mcq.find_run import MCQ
-from capeval.mcq.question_files import load_questions, question_file, with_tags
+from capeval.mcq.question_files import load_questions, question_file
+from capeval.mcq.responses import MCQ
+from capeval.mcq.tags import benchmark_name, with_tags
 from capeval.mcq.view import ReaderFor, SharedReader, SubtitleFiles, VideoView, recent_reads
 from capeval.options import (
     FRAMES,
@@ -50,7 +50,7 @@ class AnswerOptions(FramesOptions):
     model : As for `capeval generate`.
     base_url : An OpenAI-compatible server.
     questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
-    where : Only those with a tag: task=count.
+    where : Only questions with a tag: task=count.
     only : Only these questions.
     limit : Only the first N questions.
     videos : Their folder. By default videos/ in or next to the questions, else their folder.
@@ -83,14 +83,14 @@ class AnswerOptions(FramesOptions):
 
 @takes(AnswerOptions)
 async def mcq_answer_async(options: AnswerOptions) -> Answers:
-    """Let a video-language model answer multiple-choice questions; `capeval.mcq_grade` grades them.
+    """Let a video-language model answer multiple-choice questions, for `capeval.mcq_grade`.
 
     Raises
     ------
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        Answering had to stop; what was done is kept.
+        The run had to stop; its responses so far are kept.
     """
     (answers,) = await finished(open_answering(options), options.progress)
     return answers
@@ -219,7 +219,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
     if options.subtitles is None:
         return None
     if options.blind:
-        raise UsageError("--blind shows no frames, and --subtitles are those at the frames")
+        raise UsageError("--blind shows no frames, and --subtitles are shown for frames")
     without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
     if without:
         raise UsageError(

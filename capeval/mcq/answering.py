@@ -18,10 +18,10 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Un
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
-from capeval.files.packaged import filled, prompts_label, template
-from capeval.mcq.find_run import RESPONSES
+from capeval.files.packaged import prompt_of, prompts_label, template
 from capeval.mcq.question_files import questions_hash
-from capeval.mcq.view import Cue, ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
+from capeval.mcq.responses import RESPONSES
+from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import Shard, safe_name
 from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
@@ -63,11 +63,17 @@ def question_prompt(
 
     Parameters
     ----------
-    frames : how many are shown; None if the question is asked without the video
+    frames : their number; None if the question is asked without the video
     policy : how they were sampled, as `--frames` says it
-    subtitles : those at the frames; without any, the prompt does not mention subtitles
+    subtitles : the subtitles at the frames; without any, the prompt does not mention subtitles
     """
-    name = _template_name(question, frames is None, policy, has_subtitles=bool(subtitles))
+    name = {"tomato": "tomato", "video-mme": "video-mme"}.get(question.benchmark, "own")
+    if frames is None:
+        name = "blind"
+    elif question.benchmark == "tuna":
+        name = "tuna-fps" if _BY_RATE.search(policy) else "tuna-uniform"
+    elif subtitles:
+        name += "-subtitles"
     shown = OPTION_LETTERS[: len(question.options)]
     values = {
         "frames": counted(frames or 0, "separate frame"),
@@ -77,20 +83,8 @@ def question_prompt(
         "symbol": "letter",
         "symbols": f"{', '.join(shown[:-1])} or {shown[-1]}",
     }
-    text = filled(template(PROMPTS, name), values)
     system = template(PROMPTS, "tomato-system") if name == "tomato" else None
-    return Prompt(text, system, name)
-
-
-def _template_name(question: Question, blind: bool, policy: str, *, has_subtitles: bool) -> str:
-    if blind:
-        return "blind"
-    if question.benchmark == "tuna":
-        return "tuna-fps" if _BY_RATE.search(policy) else "tuna-uniform"
-    if question.benchmark == "tomato":
-        return "tomato"
-    name = "video-mme" if question.benchmark == "video-mme" else "own"
-    return f"{name}-subtitles" if has_subtitles else name
+    return Prompt(prompt_of(PROMPTS, name, values), system, name)
 
 
 def takes_subtitles(benchmark: str) -> bool:
@@ -118,7 +112,7 @@ def _lines(text: str) -> str:
 
 
 def scored_texts(options: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return what a likelihood is wanted of, by the names of `Likelihoods`; options as shown.
+    """Return the texts whose likelihood is stored, by the names of `Likelihoods`.
 
     >>> scored_texts(["left", "right"])["symbol_text"]
     ('A. left', 'B. right')
@@ -133,54 +127,49 @@ def scored_texts(options: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class QuestionJob(Job):
-    """A question; `reader` is None where it is asked without the video.
-
-    With `folds_system`, a system prompt is put in front of the prompt.
-    """
+    """A question; with `folds_system`, a system prompt is put in front of the prompt."""
 
     question: Question = field(kw_only=True)
-    shown: VideoView = field(kw_only=True)
-    reader: FrameReader | None = field(kw_only=True)
-    policy: str = field(kw_only=True)
-    cues: Sequence[Cue] = field(default=(), kw_only=True)
-    has_likelihood: bool = field(default=False, kw_only=True)
+    asking: Asking = field(kw_only=True)
     folds_system: bool = field(default=False, kw_only=True)
     kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         del reader
-        if self.reader is None:
+        if self.asking.reader_for is None:
             return no_frames()
-        return self.shown.reorder(self.reader.read(self.path, cancel=cancel), self.question)
+        frames = self.asking.reader_for(self.question).read(self.path, cancel=cancel)
+        return self.asking.view.reorder(frames, self.question)
 
     def asked(self, times: Sequence[float]) -> Prompt:
         """Return the prompt for frames at these times (in seconds)."""
+        view = self.asking.view
         return question_prompt(
             self.question,
-            frames=None if self.shown.blind else len(times),
-            policy=self.policy,
-            subtitles=subtitles_at(self.cues, times),
+            frames=None if view.blind else len(times),
+            policy=view.policy_name(self.question),
+            subtitles=self.asking.subtitles_at(self.question, times),
         )
 
     def is_answered_by(self, stored: Response) -> bool:
-        """Return whether a response is one to this very prompt, about these frames and this video.
+        """Return whether a response is to this prompt, with these frames of this video.
 
         The subtitles may have changed, or the column that names the frame.
         """
         return (
-            not self.shown.showed_another(self.question, stored.frames)
+            not self.asking.view.showed_another(self.question, stored.frames)
             and stored.call.get("prompt") == self.asked(stored.frames.get("times", ())).hash
             and (not self.video or stored.call.get("video") == self.video)
         )
 
     def request(self, frames: FrameSet) -> CaptionRequest:
-        """Return what the model is given.
+        """Return the request to the model.
 
         Shuffled frames get the times of the ordered ones: some models are shown the times.
         """
         prompt = self.asked(frames.times)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
-        texts = scored_texts(self.question.options) if self.has_likelihood else {}
+        texts = scored_texts(self.question.options) if self.asking.likelihood else {}
         return replace(
             super().request(frames),
             prompt=folded if self.folds_system else prompt.text,
@@ -192,37 +181,26 @@ class QuestionJob(Job):
         )
 
     def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
-        """Return what a response records of its frames, in the order in which they were shown."""
-        del policy
-        record: dict[str, Any] = {"policy": self.policy}
-        if self.reader is not None:
-            record = super().record(frames, self.policy) | {"order": self.shown.order}
-        if self.shown.single:
-            record["single"] = self.shown.single
-        if self.cues:
-            record["subtitles"] = len(subtitles_at(self.cues, frames.times))
+        """Return the record of the frames in a response, in the order of the prompt."""
+        view, policy = self.asking.view, self.asking.view.policy_name(self.question)
+        record: dict[str, Any] = {"policy": policy}
+        if self.asking.reader_for is not None:
+            record = super().record(frames, policy) | {"order": view.order}
+        if view.single:
+            record["single"] = view.single
+        if self.asking.subtitles and self.asking.subtitles.of(self.question.video):
+            record["subtitles"] = len(self.asking.subtitles_at(self.question, frames.times))
         return record
-
-    def likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods:
-        """Return the scores of the request's continuations, in the order of the options."""
-        count = len(self.question.options)
-        names = [*scored_texts(self.question.options)]
-        if len(scores) != count * len(names):
-            raise ValueError("the model did not score every option")
-        of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
-        sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
-        return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
 
     def response(
         self, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any], settings: str
     ) -> Response:
-        """Return the response that an outcome is; `settings` is their id."""
+        """Return an outcome as a response; `settings` is the id of the run's settings."""
         likelihood = None
-        if isinstance(outcome, Captioned) and self.has_likelihood:
-            try:
-                likelihood = self.likelihoods(outcome.likelihoods or ())
-            except ValueError as error:
-                outcome = Uncaptioned(self.index, str(error))
+        if isinstance(outcome, Captioned) and self.asking.likelihood:
+            likelihood = self._likelihoods(outcome.likelihoods or ())
+            if likelihood is None:
+                outcome = Uncaptioned(self.index, "the model did not score every option")
         if isinstance(outcome, Uncaptioned):
             return Response.to(self.question, None, reason=outcome.reason, frames=frames)
         prompt = self.asked(frames.get("times", ()))
@@ -240,19 +218,28 @@ class QuestionJob(Job):
         found = Response.to(self.question, outcome.text, frames=frames, likelihood=likelihood)
         return found.model_copy(update={"call": call})
 
+    def _likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods | None:
+        """Return the scores of the request's continuations, in the order of the options."""
+        count, names = len(self.question.options), [*scored_texts(self.question.options)]
+        if len(scores) != count * len(names):
+            return None
+        of = {name: scores[at * count : (at + 1) * count] for at, name in enumerate(names)}
+        sums: dict[str, Any] = {name: [total for total, _ in of[name]] for name in names}
+        return Likelihoods(**sums, tokens={name: [n for _, n in of[name]] for name in names})
+
 
 # ---- The questions of a run ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The questions, and how they are asked.
+    """The questions of a run, and how they are asked.
 
     Attributes
     ----------
-    questions : all of the file
+    questions : all questions of the file
     chosen : the questions that the filters leave, for all shards
-    reader_for : gives the reader of a question's frames; None without frames
+    reader_for : returns the reader of a question's frames; None without frames
     """
 
     questions: tuple[Question, ...]
@@ -281,9 +268,9 @@ class Asking:
         return next(iter(found.values())) if len({*found.values()}) == 1 else found
 
     def folder_name(self, model: str) -> str:
-        """Return `MODEL@SETTINGS`, where the settings are those in which runs usually differ.
+        """Return `MODEL@SETTINGS`, with the settings in which runs usually differ.
 
-        Others are in the manifest; a run is refused that has different ones.
+        All settings are in the manifest; a run with different ones is refused.
         """
         view, policies = self.view, self.policies
         frames = policies if isinstance(policies, str) else "mixed"
@@ -302,7 +289,7 @@ class Asking:
         return safe_name(names.pop()) if len(names) == 1 else "mixed"
 
     def settings(self, captioner: Captioner) -> dict[str, Any]:
-        """Return the settings that affect replies, as JSON values; a run has one set of them."""
+        """Return the settings that affect replies, as JSON values; a run has the same ones."""
         found: dict[str, Any] = as_stored(
             {
                 "model": captioner.name,
@@ -317,27 +304,12 @@ class Asking:
         )
         return found
 
-    def job(self, question: Question, video: Mapping[str, Any]) -> QuestionJob:
-        """Return how a question is asked; path and reader are set once it is to be asked.
-
-        `video` is what a response records of the file.
-        """
+    def subtitles_at(self, question: Question, times: Sequence[float]) -> tuple[str, ...]:
         cues = self.subtitles.of(question.video) if self.subtitles else None
-        return QuestionJob(
-            question.id,
-            Path(),
-            question.question + "".join(question.options),
-            video,
-            question=question,
-            shown=self.view,
-            reader=None,
-            policy=self.view.policy_name(question),
-            cues=cues or (),
-            has_likelihood=self.likelihood,
-        )
+        return subtitles_at(cues or (), times)
 
 
-# ---- Their answers -------------------------------------------------------------------------------
+# ---- The answers of a run -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -346,8 +318,8 @@ class Answers(StoredResult):
 
     Attributes
     ----------
-    responses : all that are stored, also of other questions of the file
-    without_subtitles : videos that have none, where subtitles were given
+    responses : all stored responses, also those to questions that were not requested
+    without_subtitles : the number of videos without subtitles, where subtitles were given
     """
 
     responses: tuple[Response, ...]
@@ -404,10 +376,11 @@ class AnswerWork(StoredWork[Response, Answers]):
             "sha256": questions_hash(asking.questions),
             "count": len(asking.questions),
         }
-        subtitles = None if asking.subtitles is None else asking.subtitles.path
-        places = {"videos": asking.videos, "subtitles": subtitles}
-        known = {name: str(path) for name, path in places.items() if path is not None}
-        self.about = {"questions": questions} | known
+        self.about = {"questions": questions}
+        if asking.videos is not None:
+            self.about["videos"] = str(asking.videos)
+        if asking.subtitles is not None:
+            self.about["subtitles"] = str(asking.subtitles.path)
 
     @property
     def shown_run(self) -> str:
@@ -446,24 +419,23 @@ class AnswerWork(StoredWork[Response, Answers]):
         path = before.get("path") if isinstance(before, dict) else None
         if path is not None and path != self.asking.path:
             raise InputError(
-                f"answers other questions with the same ids, those of {shown(path)}; "
+                f"answers other questions with the same ids, from {shown(path)}; "
                 "choose another --run",
                 file=self.run.path,
             )
 
     def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
-        question = self.questions[stored.index]
-        job = self.asking.job(question, video or {})
-        return _is_same(stored.value, question) and (
+        job = self.job(stored.index, Path(), video or {})
+        return _is_same(stored.value, job.question) and (
             stored.reason is not None or job.is_answered_by(stored.value)
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
-        question, reader_for = self.questions[index], self.asking.reader_for
-        return replace(
-            self.asking.job(question, video),
-            path=path,
-            reader=reader_for(question) if reader_for else None,
+        question = self.questions[index]
+        return QuestionJob(
+            *(index, path, question.question + "".join(question.options), video),
+            question=question,
+            asking=self.asking,
             folds_system=not getattr(self.captioner, "takes_system_prompts", False),
         )
 

@@ -26,7 +26,7 @@ _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
 # The last so many mentions are read: the end of a longer reply states its answer.
 _MOST_MARKS = 300
-# Single letters that are looked at, most of which are words.
+# Single letters that are checked; most are words.
 _MOST_LETTERS = 1_000
 # Characters beside a mention that can state or deny it.
 _BESIDE = 90
@@ -58,19 +58,12 @@ class _Mention(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """Marks that are named together, what is said of them, and the number of the sentence."""
+    """Marks that are mentioned together, the judgment on them, and the number of the sentence."""
 
     marks: tuple[int, ...]
     how: _How
     sentence: int
     start: int
-
-
-class _Symbols(NamedTuple):
-    """The symbols of options, each with the number of its option."""
-
-    numbers: dict[str, int]
-    pattern: re.Pattern[str]
 
 
 _Texts = dict[str, int | None]
@@ -85,21 +78,22 @@ def read_answer(reply: str, options: Sequence[str]) -> Reading:
     >>> read_answer("A man walks.", ["left", "right"])
     Reading(option=None, rule='no option')
     """
-    shown = _symbols(len(options))
+    letters = OPTION_LETTERS[: len(options)]
     # Most replies are one letter.
-    if (number := shown.numbers.get(reply.strip(_BULLETS))) is not None:
-        return Reading(number, "symbol")
+    letter = reply.strip(_BULLETS).upper()
+    if len(letter) == 1 and letter in letters:
+        return Reading(letters.index(letter), "symbol")
     cleaned = _answer_text(reply)
     if cleaned is None:
         return Reading(None, "unfinished reasoning")
     text, boxes = cleaned
     texts = _texts(options)
-    found = {_read(box, texts, shown).option for box in boxes}
+    found = {_read(box, texts, letters).option for box in boxes}
     if len(found) > 1:
         return Reading(None, "several options")
     if found and (only := found.pop()) is not None:
         return Reading(only, "box")
-    return _read(text, texts, shown)
+    return _read(text, texts, letters)
 
 
 # ---- The words that state the answer: no reasoning, markup or chat templates ---------------------
@@ -118,7 +112,7 @@ _COMMAND = re.compile(r"\\(?:text\w{0,2}|emph|underline|math\w{2,3})\s*\{([^{}]*
 _BOXES = (
     ("\\", re.compile(r"\\(?:boxed|fbox)\s*\{(?P<value>[^{}]*)\}")),
     ("<", re.compile(r"<(\w{0,12}(?:answer|choice|option))>(?P<value>[^<]*)</\1>", re.IGNORECASE)),
-    # A key of JSON, or of a printed dict, that says what its value is.
+    # A key of JSON, or of a printed dict, that names the answer.
     (
         "{",
         re.compile(
@@ -165,12 +159,8 @@ def _answer_text(reply: str) -> tuple[str, list[str]] | None:
         if opening in text and not boxes:
             boxes = [found["value"] for found in pattern.finditer(text)]
             text = pattern.sub(r"\g<value>", text)
-    text = _one_word(text)
+    text = _OPPOSITE.sub(r"\1", text)
     return _plain(text), [_plain(box) for box in boxes]
-
-
-def _one_word(text: str) -> str:
-    return _OPPOSITE.sub(r"\1", text)
 
 
 def _plain(text: str) -> str:
@@ -179,7 +169,7 @@ def _plain(text: str) -> str:
 
 # ---- The phrases that state, deny, suppose or decline an answer ----------------------------------
 
-# Each looks at a few words beside an option, in whose place is a mark. English has most of them,
+# Each matches a few words beside the mark of an option. English has most of them,
 # because replies to English questions are English.
 _FLAGS = re.IGNORECASE | re.VERBOSE
 _ADVERBS = r"(?:\w{3,}ly|also|thus|therefore|most|more|then|still|best|maybe|perhaps)"
@@ -318,14 +308,12 @@ _BULLETS = _AROUND + "-=→•【】"
 
 
 @cache
-def _symbols(count: int) -> _Symbols:
-    letters = OPTION_LETTERS[:count]
-    numbers = {one: n for n, letter in enumerate(letters) for one in (letter.lower(), letter)}
-    one = f"[{''.join(numbers)}]"
+def _symbols(letters: str) -> re.Pattern[str]:
+    one = f"[{letters}{letters.lower()}]"
     # A slash joins letters of another kind: "N/A", "an A/B test".
     before = r"(?<![A-Za-z0-9'_.\\-])(?<![A-Za-z0-9]-)(?<!\w/)"
     after = r"(?![A-Za-z0-9_'])(?!-[A-Za-z])(?!\.[a-z0-9])(?!/\w)"
-    return _Symbols(numbers, re.compile(f"{before}{one}{after}"))
+    return re.compile(f"{before}{one}{after}")
 
 
 def _texts(options: Sequence[str]) -> _Texts:
@@ -336,7 +324,8 @@ def _texts(options: Sequence[str]) -> _Texts:
 
 
 def _key(text: str) -> str:
-    text = _one_word((text if text.isascii() else normal_form(text)).replace("$", ""))
+    text = (text if text.isascii() else normal_form(text)).replace("$", "")
+    text = _OPPOSITE.sub(r"\1", text)
     return " ".join(text.casefold().split()).strip(_AROUND + "?;")
 
 
@@ -344,12 +333,12 @@ def _key(text: str) -> str:
 _option_key = lru_cache(maxsize=4_096)(_key)
 
 
-def _read(text: str, texts: _Texts, symbols: _Symbols) -> Reading:
+def _read(text: str, texts: _Texts, letters: str) -> Reading:
     if not text:
         return Reading(None, "empty")
     if (number := texts.get(_key(text))) is not None:
         return Reading(number, "text")
-    found = _marked(text, texts, symbols)
+    found = _marked(text, texts, letters)
     if found is None:
         return Reading(None, "contradictory")
     marked, mentions = found
@@ -363,7 +352,7 @@ def _read(text: str, texts: _Texts, symbols: _Symbols) -> Reading:
 # ---- Where options are mentioned ---------------------------------------------------------------
 
 
-def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Mention]] | None:
+def _marked(text: str, texts: _Texts, letters: str) -> tuple[str, list[_Mention]] | None:
     """Return a text with a mark in place of each mention, and the mentions.
 
     A symbol with its own text beside it is one mention; None if the text is another option's.
@@ -385,15 +374,15 @@ def _marked(text: str, texts: _Texts, symbols: _Symbols) -> tuple[str, list[_Men
             if not (is_label or is_part or taken[at] or taken[end - 1]):
                 found.append(_Mention(at, end, option, "text", key.isalnum()))
                 taken[at:end] = b"\1" * len(key)
-    for match in list(symbols.pattern.finditer(text))[-_MOST_LETTERS:]:
-        if not taken[match.start()]:
-            item = _LISTED.match(text, match.end())
+    for match in list(_symbols(letters).finditer(text))[-_MOST_LETTERS:]:
+        start, end = match.span()
+        if not taken[start]:
+            item = _LISTED.match(text, end)
             is_listed = item is not None and any(taken[item.end() : item.end() + 1])
-            start, end = match.span()
             around = text[max(0, start - 40) : start], match[0], text[end : end + 20]
             if reach := _symbol_mention(*around, is_listed):
                 left, right, kind = reach
-                number = symbols.numbers[match[0]]
+                number = letters.index(match[0].upper())
                 found.append(_Mention(start - left, end + right, number, kind))
     mentions: list[_Mention] = []
     for one in sorted(one for one in found if one.option is not None)[-_MOST_MARKS:]:
@@ -442,7 +431,7 @@ def _symbol_mention(
     return (left, right, "symbol" if named or enclosed else "bare") if is_symbol else None
 
 
-# ---- What is said of them ----------------------------------------------------------------------
+# ---- The judgment on a mention -------------------------------------------------------------------
 
 
 # Marks have no options, so that most replies of a model have one of a few marked forms.
@@ -488,7 +477,7 @@ def _concludes(before: str) -> bool:
 
 
 def _decided(marked: str, mentions: Sequence[_Mention]) -> Reading:
-    """Return what all claims state together."""
+    """Return the option that all claims state together."""
     several = Reading(None, "several options")
     options = [one.option for one in mentions]
 

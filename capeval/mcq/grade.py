@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.files.outputs import check_output, write_output
@@ -15,22 +15,15 @@ from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.money import Meter
 from capeval.llm.types import EndpointOptions
 from capeval.mcq.exact import VERSION as EXACT
-from capeval.mcq.find_run import find_responses, grades_file, questions_of_run
-from capeval.mcq.grades import Grades
-from capeval.mcq.grading import Graded, count_grades
-from capeval.mcq.model_reader import (
-    ModelReader,
-    ReadingReplies,
-    Undecided,
-    estimate_reading,
-    label_of,
-)
-from capeval.mcq.question_files import load_questions, with_tags
+from capeval.mcq.grades import Grades, grades_file
+from capeval.mcq.grading import Graded, collection_paused, count_grades
+from capeval.mcq.question_files import load_questions
 from capeval.mcq.responses import (
     benchmark_files,
-    collection_paused,
+    find_responses,
     load_responses,
     models_of,
+    questions_of_run,
     responses_hash,
 )
 from capeval.mcq.strategies import (
@@ -39,11 +32,14 @@ from capeval.mcq.strategies import (
     MODEL_FAILED,
     Convention,
     Decision,
+    ReadingReplies,
     ReplyToGrade,
     Strategy,
+    Undecided,
     strategy,
     usable,
 )
+from capeval.mcq.tags import with_tags
 from capeval.options import (
     JUDGE,
     OUTPUT,
@@ -136,15 +132,13 @@ mcq_grade = blocking(mcq_grade_async)
 
 _LABELS = Labels("reading", "reply", "read", "unread")
 
-_Decided = tuple[Strategy, list[Decision | None]]
-"""A strategy and its decisions; None is left to a model."""
-
 
 class GradingSession(LongWork[Grades]):
     """Responses that were read from their files, and the replies that are left to a model."""
 
+    @collection_paused()
     def __init__(self, o: GradeOptions, asker: Asker | None) -> None:
-        self._o, self.asker, on_notice = o, asker, o.on_notice
+        self._o, self.asker = o, asker
         self.meter = asker.meter if asker else Meter()
         if asker:
             self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
@@ -157,69 +151,81 @@ class GradingSession(LongWork[Grades]):
         self.out = named or (None if o.where else grades_file(source))
         if self.out is not None:
             check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
-        self._questions = None if o.questions is None else load_questions(o.questions, on_notice)
-        self._responses = load_responses(source, on_notice, self._questions)
-        if self._questions is None:
-            there, all_asked = len(_keys(self._responses)), questions_of_run(source)
-            if all_asked and there < all_asked:
-                on_notice(
-                    f"{there:,} of the run's {all_asked:,} questions have a response; the accuracy "
-                    "is of these, and --questions counts the others"
-                )
-        else:
-            self._responses = _in_set(self._responses, self._questions, on_notice)
-        if o.where:
-            self._responses = with_tags(self._responses, tuple(o.where))
-            if self._questions is not None:
-                self._questions = with_tags(self._questions, tuple(o.where))
+        self._load(source)
         chosen, self._convention = _chosen(o)
         others = {one.benchmark for one in self._responses} - {o.convention}
         if self._convention is not None and others:
-            on_notice(
+            o.on_notice(
                 f"--as {self._convention.name}: the responses are to questions of another "
                 f"benchmark ({', '.join(sorted(others))})"
             )
-        self._captioning = None if o.cap_run is None else _captioning(o)
         models = models_of(self._responses)
         if len(models) > 1 and not o.model:
-            on_notice(f"the responses are of several models: {listed(models)}")
+            o.on_notice(f"the responses are of several models: {listed(models)}")
         self._model = o.model or "+".join(models) or None
         tags, tested = (one.tags for one in self._responses), (o.model, *models)
         for line in tested_model_warnings(source.parent.name, "questions", tags, tested):
-            on_notice(line)
+            o.on_notice(line)
+        self._captioning = None
+        if o.cap_run is not None:
+            scores = score(o.cap_run, runs=o.runs)
+            overall = scores.overall.model_dump(mode="json")
+            f1 = {name: values["f1"] for name, values in overall.items()}
+            about = {"run": str(o.cap_run), "signature": scores.signature}
+            self._captioning = {**about, "f1": f1}
         self._submission: dict[Path, str] = {}
         if o.layout is not None and o.out is not None:
             self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)
             for file in self._submission:
                 check_output(file, [source])
-        has_likelihoods = any(one.likelihood is not None for one in self._responses)
-        if chosen.needs_likelihood and not has_likelihoods:
-            raise UsageError(
-                f"--select {chosen.name}: no response has likelihoods; ask again with "
-                "`capeval mcq answer --likelihood`"
-            )
-        several = []
-        if o.select == ALL:
-            several = usable(self._responses, has_model=asker is not None)
-            needs = "`capeval mcq answer --likelihood` stores them"
-            left_out = [] if has_likelihoods else [f"those with likelihoods ({needs})"]
-            left_out += [] if asker else ["exact+llm and tomato (they need --llm)"]
-            if left_out:
-                on_notice(f"--select all leaves out {' and '.join(left_out)}")
-        self._asked = [ReplyToGrade(one) for one in self._responses]
+        self._asked = [ReplyToGrade(one, o.seed) for one in self._responses]
         self._todo: list[Undecided] = []
-        with collection_paused():
-            self._decided = [self._decisions(one) for one in (chosen, *several)]
+        self._decided = [self._decide(one) for one in (chosen, *self._compared(chosen))]
+        self._reading = None
+        if asker:
+            self._reading = ReadingReplies(self._todo, asker, self.model, o.max_concurrency)
 
-    def _decisions(self, chosen: Strategy) -> _Decided:
-        """Decide by the rules of a strategy; what they leave to a model is added to the work."""
-        seed = self._o.seed
-        found = [chosen.decide(one, seed) for one in self._asked]
+    def _load(self, source: Path) -> None:
+        """Read the responses, and the questions if they are named; select by `where`."""
+        o = self._o
+        self._questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
+        self._responses = load_responses(source, o.on_notice, self._questions)
+        if self._questions is None:
+            there, every = len(self._responses), questions_of_run(source)
+            if every and there < every:
+                o.on_notice(
+                    f"{there:,} of the run's {every:,} questions have a response; the accuracy "
+                    "is over these; --questions counts the missing ones"
+                )
+        else:
+            self._responses = _in_set(self._responses, self._questions, o.on_notice)
+        if o.where:
+            self._responses = with_tags(self._responses, tuple(o.where))
+            if self._questions is not None:
+                self._questions = with_tags(self._questions, tuple(o.where))
+
+    def _compared(self, chosen: Strategy) -> list[Strategy]:
+        """Return the strategies of `--select all`; refuse one that needs absent likelihoods."""
+        has_likelihoods = any(one.likelihood is not None for one in self._responses)
+        how = "`capeval mcq answer --likelihood`"
+        if chosen.needs_likelihood and not has_likelihoods:
+            message = f"no response has likelihoods; ask again with {how}"
+            raise UsageError(f"--select {chosen.name}: {message}")
+        if self._o.select != ALL:
+            return []
+        left_out = [] if has_likelihoods else [f"strategies with likelihoods ({how} stores them)"]
+        left_out += [] if self.asker else ["exact+llm and tomato (they need --llm)"]
+        if left_out:
+            self._o.on_notice(f"--select all leaves out {' and '.join(left_out)}")
+        return usable(self._responses, has_model=self.asker is not None)
+
+    def _decide(self, chosen: Strategy) -> tuple[Strategy, list[Decision | None]]:
+        """Decide by the rules of a strategy; a decision that is left to a model is None."""
+        found = [chosen.decide(one) for one in self._asked]
         open_ = [at for at, decision in enumerate(found) if decision is None]
         if self.asker is not None:
             self._todo += [
-                Undecided(self._asked[at], chosen, seed, partial(found.__setitem__, at))
-                for at in open_
+                Undecided(self._asked[at], chosen, partial(found.__setitem__, at)) for at in open_
             ]
         elif open_:
             self._o.on_notice(
@@ -227,36 +233,32 @@ class GradingSession(LongWork[Grades]):
                 "reads would go to a model; without --llm, they are decided by chance"
             )
             for at in open_:
-                found[at] = chosen.end(self._asked[at], seed)
+                found[at] = chosen.end(self._asked[at], "")
         return chosen, found
 
     async def estimate(self) -> WorkEstimate:
-        usage = Usage()
-        if self.asker is not None:
-            # What the estimate takes from the cache is not counted twice.
-            offline = self.asker.offline()
-            usage = await estimate_reading(self._todo, ModelReader(offline, self.model))
+        usage = await self._reading.estimate() if self._reading else Usage()
         cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
         return WorkEstimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
-        """Have a model read what the rules do not, count, and write `out`."""
-        o, llm = self._o, self._o.llm
-        if llm and self.asker and self._todo:
-            reading = ReadingReplies(self._todo, ModelReader(self.asker, llm), o.max_concurrency)
+        """Have a model read the replies that rules leave open, count, and write `out`."""
+        reader = self.model
+        if self.asker and self._reading and self._todo:
             # Replies so far are in the cache.
-            if stopped := (await execute(reading, progress)).stopped:
+            if stopped := (await execute(self._reading, progress)).stopped:
                 raise stopped
-            if weights := await self.asker.weights(llm):
-                llm = f"{llm} ({weights})"
-        main, *others = self._decided
-        found = self._count(main, llm, self._convention, by=tuple(o.by))
+            if weights := await self.asker.weights(reader):
+                reader = f"{reader} ({weights})"
+        main, *others = (
+            self._count(*one, reader, is_main=at == 0) for at, one in enumerate(self._decided)
+        )
+        found = main
         if others:
-            sides = [self._count(one, llm) for one in others]
-            settings = {**found.settings, "select": ALL}
-            found = found.model_copy(update={"strategies": sides, "settings": settings})
+            settings = {**main.settings, "select": ALL}
+            found = main.model_copy(update={"strategies": others, "settings": settings})
         if self.out is not None:
             # pydantic's own JSON: that of thousands of items takes a second otherwise.
             is_json = self._form == "json"
@@ -267,24 +269,25 @@ class GradingSession(LongWork[Grades]):
         yield found
 
     def _count(
-        self,
-        decided: _Decided,
-        llm: str | None,
-        convention: Convention | None = None,
-        by: Sequence[str] | None = None,
+        self, chosen: Strategy, decisions: Sequence[Decision | None], reader: str, *, is_main: bool
     ) -> Grades:
-        o, (chosen, decisions) = self._o, decided
-        graded = Graded(
-            asked=self._asked,
-            decisions=[one for one in decisions if one is not None],
-            strategy=chosen,
-            convention=convention,
-            questions=self._questions,
-            by=by,
-            resamples=o.resamples,
-            seed=o.seed,
-        )
-        made_with = {
+        """Count the decisions of a strategy; the main one has groups, items and the convention."""
+        o, convention = self._o, self._convention if is_main else None
+        decided = [one for one in decisions if one is not None]
+        signature = {
+            "capeval": "mcq",
+            "set": "+".join(sorted({one.benchmark for one in self._responses})),
+            "select": chosen.name.replace("exact", f"exact@{EXACT}"),
+        }
+        if convention is not None:
+            signature["as"] = convention.name
+        if chosen.asks is not None:
+            signature |= {"llm": reader or "none", "prompts": chosen.prompt_label}
+        if any(one.by_chance for one in decided):
+            signature["seed"] = str(o.seed)
+        signature["data"] = f"{responses_hash(self._responses)[:6]}@{len(self._responses)}"
+        signature[VERSION] = __version__
+        settings = {
             "model": self._model,
             "select": chosen.name,
             "strategy": chosen.name,
@@ -296,11 +299,22 @@ class GradingSession(LongWork[Grades]):
             "published": chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
+        graded = Graded(
+            *(
+                self._asked,
+                decided,
+                self._questions,
+                convention is not None and convention.only_read,
+            ),
+            resamples=o.resamples,
+            seed=o.seed,
+        )
         return count_grades(
             graded,
-            signature=str(_signature(graded, self._responses, o.seed, llm)),
-            settings=made_with,
-            captioning=None if by is None else self._captioning,
+            signature=str(Signature.of(signature)),
+            settings=settings,
+            by=tuple(o.by) if is_main else None,
+            captioning=self._captioning if is_main else None,
         )
 
     def result(self, results: list[Grades]) -> Grades | None:
@@ -326,7 +340,7 @@ async def open_grading(
     replies each rule decided, and how many were decided by chance.
     """
     if o.llm is None:
-        if _chosen(o)[0].asks == "choice":
+        if _chosen(o)[0].asks == "choose":
             raise UsageError("--select exact+llm: name a chat model with --llm")
         yield GradingSession(o, None)
         return
@@ -361,8 +375,8 @@ def _in_set(
             continue
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
-                f"--questions: the options or the answer of {shown(one.id)} differ from those of "
-                "its response; grade without --questions, or ask again"
+                f"--questions: the options or the answer of {shown(one.id)} differ from its "
+                "response; grade without --questions, or ask again"
             )
         found.append(one)
     if not found:
@@ -371,36 +385,3 @@ def _in_set(
         verb = "is" if others == 1 else "are"
         on_notice(f"--questions: {counted(others, 'response')} to other questions {verb} left out")
     return tuple(found)
-
-
-def _keys(responses: Sequence[Response]) -> set[tuple[str, str]]:
-    return {(one.benchmark, one.id) for one in responses}
-
-
-def _signature(
-    graded: Graded, responses: Sequence[Response], seed: int, llm: str | None
-) -> Signature:
-    chosen, convention = graded.strategy, graded.convention
-    benchmarks = "+".join(sorted({one.benchmark for one in responses}))
-    parts = {
-        "capeval": "mcq",
-        "set": benchmarks,
-        "select": chosen.name.replace("exact", f"exact@{EXACT}"),
-    }
-    if convention is not None:
-        parts["as"] = convention.name
-    if chosen.asks is not None:
-        parts["llm"] = llm or "none"
-        parts["prompts"] = label_of(chosen.asks)
-    if any(one.by_chance for one in graded.decisions):
-        parts["seed"] = str(seed)
-    parts["data"] = f"{responses_hash(responses)[:6]}@{len(_keys(responses))}"
-    parts[VERSION] = __version__
-    return Signature.of(parts)
-
-
-def _captioning(o: GradeOptions) -> dict[str, Any]:
-    scores = score(o.cap_run or "", runs=o.runs)
-    overall = scores.overall.model_dump(mode="json")
-    f1 = {name: values["f1"] for name, values in overall.items()}
-    return {"run": str(o.cap_run), "signature": scores.signature, "f1": f1}

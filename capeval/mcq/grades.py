@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from capeval.errors import InputError
 from capeval.files.reading import parse_json, read_text, validated
-from capeval.mcq.breakdown import benchmark_name, way_name
-from capeval.mcq.find_run import GRADES
+from capeval.mcq.responses import RESPONSES, question_runs
+from capeval.mcq.tags import benchmark_name, way_name
+from capeval.runs.resolve import RUNS, locate
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.question import Tag
 from capeval.show.numbers import percent, place_name, points, share, thousands
@@ -30,7 +32,9 @@ from capeval.show.table import (
     interval_kind,
 )
 from capeval.stats.values import Coefficient
-from capeval.text import counted, cut, one_line
+from capeval.text import counted, cut, listed, one_line
+
+GRADES = "grades.json"
 
 
 class Part(BaseModel):
@@ -44,12 +48,10 @@ class Group(Part):
 
     Attributes
     ----------
-    accuracy : over all replies that count; one that yields no answer is wrong
+    accuracy : over all replies that count; a reply without an answer is wrong
     n, correct : replies that count, and right answers among them
-    answered : replies that yield an answer
-    accuracy_answered : right answers among those
+    answered, accuracy_answered : replies with an answer, and the accuracy over them
     by_chance : answers that were chosen at random
-    videos : how many different videos there are
     baselines : accuracy of chance and of the frequent choice
     """
 
@@ -64,19 +66,15 @@ class Group(Part):
 
 
 class ReplyCounts(Part):
-    """How many replies there are of each kind.
+    """The numbers of responses of each kind.
 
     Attributes
     ----------
-    questions : different questions that should have been asked, where they are known
-    responses : lines of the responses file
-    missing : questions without a line
+    questions, missing : different questions, where they are known; questions without a response
     failed : responses that cannot be graded, such as failed calls; they are not counted
-    scored : the others
+    scored : all other responses
     empty : completed calls without a text; wrong
-    answered, no_answer : replies with an answer, and replies without one
-    by_chance : answers that were chosen at random
-    counted : replies that the accuracy is over; a convention may leave out some that are scored
+    counted : replies in the accuracy; a convention may leave out some of the scored ones
     unlike_exact : replies that the strategy and `exact` read differently
     """
 
@@ -97,7 +95,7 @@ class ReplyCounts(Part):
 class GradedItem:
     """One response and how it was graded; `correct` is None where it is not counted.
 
-    `frames` and `tags` are those of the response: the temporal diagnostics compare runs by them.
+    The temporal diagnostics compare runs by `frames` and `tags`, which come from the response.
     """
 
     id: str
@@ -120,12 +118,12 @@ class Grades(Result, Part):
 
     Attributes
     ----------
-    signature : one line that identifies what was graded and how
-    settings : the strategy, the convention and what they were set to
-    by : the same for each group of questions, by tag and value
+    signature : one line that identifies the questions and the grading
+    settings : the strategy, the convention and their settings
+    by : the result of each group of questions, by tag and value
     changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
     decided_by : how many replies each rule decided
-    baselines : of the whole set; the same are in each group
+    baselines : of the whole set
     strategies : with `--select all` the grades by every strategy, without groups and items
     captioning : F1 of the same model's captions by element type, where it was named
     items : every response
@@ -151,27 +149,24 @@ class Grades(Result, Part):
         counts, overall, how = self.counts, self.overall, self.settings["strategy"]
         what = ", ".join(map(benchmark_name, sorted({item.benchmark for item in self.items})))
         what = what[:1].upper() + what[1:]
-        over = "replies that are read" if counts.counted < counts.scored else "replies"
         if not overall.n:
             why = f"{thousands(counts.failed)} unscored, {thousands(counts.scored)} unread"
-            return (
-                f"{what}: no accuracy ({how}): of {thousands(counts.responses)} responses, {why}."
-            )
-        parts = [
-            text
-            for count, text in (
-                (counts.no_answer, f"{thousands(counts.no_answer)} without an answer"),
-                (counts.by_chance, f"{thousands(counts.by_chance)} by chance"),
-                (counts.failed, f"{counted(counts.failed, 'response')} unscored"),
-                (counts.missing, f"{counted(counts.missing, 'question')} without a response"),
-            )
-            if count
-        ]
+            of = thousands(counts.responses)
+            return f"{what}: no accuracy ({how}): of {of} responses, {why}."
+        parts = {
+            f"{thousands(counts.no_answer)} without an answer": counts.no_answer,
+            f"{thousands(counts.by_chance)} by chance": counts.by_chance,
+            f"{counted(counts.failed, 'response')} unscored": counts.failed,
+            f"{counted(counts.missing, 'question')} without a response": counts.missing,
+        }
+        there = ", ".join(text for text, count in parts.items() if count)
         found = overall.accuracy
         ends = "" if found.low is None else f" [{percent(found.low)}, {percent(found.high)}]"
-        rest = f"; {', '.join(parts)}" if parts else ""
-        right = share(overall.correct, overall.n)
-        return f"{what}: accuracy {percent(found.value)}%{ends}, {right} {over} ({how}){rest}."
+        right = f"{share(overall.correct, overall.n)} replies"
+        if counts.counted < counts.scored:
+            right += " that are read"
+        rest = f"; {there}" if there else ""
+        return f"{what}: accuracy {percent(found.value)}%{ends}, {right} ({how}){rest}."
 
     def pages(self, *, full: bool = False) -> list[Page]:
         tables = [_strategies(self)] if self.strategies else []
@@ -226,43 +221,73 @@ def read_graded_run(path: Path) -> GradedRun:
     return GradedRun.model_construct(path=path, **dict(found))
 
 
-class Seen(NamedTuple):
-    """What a model saw of a video: multi, single, picked, shuffled or blind, and its label."""
+def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
+    """Return the grades.json that a name or a path means; there must be one."""
+    path = locate(
+        name_or_path,
+        runs,
+        lambda place: bool(_grades_in(place)),
+        "a graded run",
+        folders=question_runs(runs),
+    )
+    if not path.is_dir():
+        return path
+    found = _grades_in(path)
+    if not found:
+        how = f"write it with `capeval mcq grade {path}`"
+        raise InputError(f"has no {GRADES}; {how}", file=path)
+    if len(found) > 1:
+        raise InputError(f"has several graded runs; name one of {listed(found)}", file=path)
+    return found[0]
 
-    role: str
+
+def all_grades(runs: Path = RUNS) -> list[Path]:
+    """Return every grades.json of the runs in a folder."""
+    if not runs.is_dir():
+        return []
+    places = [*question_runs(runs), *(place for place in runs.iterdir() if place.is_dir())]
+    return sorted({file for place in places for file in _grades_in(place)})
+
+
+def grades_file(responses: Path) -> Path | None:
+    """Return where the grades of a run's responses go; None for responses of another kind."""
+    return responses.with_name(GRADES) if responses.name == RESPONSES else None
+
+
+def _grades_in(place: Path) -> list[Path]:
+    """Return the grades.json of a folder, or else of each folder in it."""
+    return [place / GRADES] if (place / GRADES).is_file() else sorted(place.glob(f"*/{GRADES}"))
+
+
+class Seen(NamedTuple):
+    """The view of a video that a model had, and its name in tables."""
+
+    role: Literal["multi", "single", "picked", "shuffled", "blind"]
     label: str
 
 
 def shown_by(frames: Mapping[str, Any]) -> Seen | None:
-    """Return what the frames of a response say; None if they say nothing.
+    """Return the view that the recorded frames of a response show; None if they show none.
 
-    >>> shown_by({"policy": "16", "indices": [0, 9, 18]})
-    Seen(role='multi', label='16 frames')
     >>> shown_by({"policy": "16", "order": "shuffled", "indices": [9, 0, 18]})
     Seen(role='shuffled', label='16 shuffled')
-    >>> shown_by({"single": "random", "indices": [9]})
-    Seen(role='single', label='random frame')
-    >>> shown_by({"single": "column:best_frame", "indices": [9]})
+    >>> shown_by({"policy": "single column:best", "single": "column:best", "indices": [9]})
     Seen(role='picked', label='picked frame')
     """
     policy, single = frames.get("policy"), frames.get("single")
-    indices = frames.get("indices")
-    if frames.get("blind") or policy in ("none", "blind"):
-        return Seen("blind", "no frame")
-    if isinstance(single, str | int) and not isinstance(single, bool):
-        if str(single).startswith("column:"):
-            return Seen("picked", "picked frame")
-        return Seen("single", f"frame {single}" if str(single).isdecimal() else f"{single} frame")
-    count = len(indices) if isinstance(indices, list) else None
-    if count == 1 and policy in (None, "1", 1):
-        return Seen("single", "middle frame" if policy else "1 frame")
-    if policy is None and count is None:
+    if not isinstance(policy, str):
         return None
-    number = str(policy)
-    many = counted(int(number), "frame") if number.isdecimal() else str(policy or "frames")
+    if policy == "none":
+        return Seen("blind", "no frame")
+    if isinstance(single, str):
+        if single.startswith("column:"):
+            return Seen("picked", "picked frame")
+        return Seen("single", f"frame {single}" if single.isdecimal() else f"{single} frame")
+    if policy == "1":
+        return Seen("single", "middle frame")
     if frames.get("order") == "shuffled":
-        return Seen("shuffled", f"{many.removesuffix(' frames')} shuffled")
-    return Seen("multi", cut(many, 20))
+        return Seen("shuffled", f"{policy} shuffled")
+    return Seen("multi", counted(int(policy), "frame") if policy.isdecimal() else cut(policy, 20))
 
 
 # ---- The tables ----------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -11,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.mcq.breakdown import CHANGES, grouped
 from capeval.mcq.grades import GradedItem, Grades, Group, ReplyCounts
-from capeval.mcq.responses import collection_paused
-from capeval.mcq.strategies import Convention, Decision, ReplyToGrade, Strategy
+from capeval.mcq.strategies import Decision, ReplyToGrade
+from capeval.mcq.tags import FLAGS, grouped
 from capeval.schema.question import OPTION_LETTERS, Question
 from capeval.stats.values import Coefficient, Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
@@ -23,39 +24,50 @@ _ALL = ("overall", "all")
 _Places = NDArray[np.intp]
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the search for cycles, which takes half of the time of loading 100,000 responses."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            # All objects count as old, and are not searched at once.
+            gc.freeze()
+            gc.unfreeze()
+            gc.enable()
+
+
 @dataclass
 class Graded:
-    """What was decided, as arrays with one entry per response, before it is counted.
+    """The decisions as arrays with one entry per response, before they are counted.
 
     Attributes
     ----------
-    questions : what should have been asked, if it is known
-    by : tags to group by, in place of the benchmark's own; None for no groups and no items
+    questions : all that should have a response, if they are known
+    only_read : whether replies without an answer are left out
     """
 
     asked: Sequence[ReplyToGrade]
     decisions: Sequence[Decision]
-    strategy: Strategy
-    convention: Convention | None = None
     questions: Sequence[Question] | None = None
-    by: Sequence[str] | None = ()
+    only_read: bool = False
     resamples: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         responses = [one.response for one in self.asked]
+        pairs = zip(self.asked, self.decisions, strict=True)
+        self.right = np.array([one.option == asked.right for asked, one in pairs], dtype=bool)
         self.scored = np.array([not one.unscored for one in self.decisions], dtype=bool)
         self.answered = np.array([one.option is not None for one in self.decisions], dtype=bool)
         self.by_chance = np.array([one.by_chance for one in self.decisions], dtype=bool)
-        pairs = zip(self.asked, self.decisions, strict=True)
-        self.right = np.array([one.option == asked.right for asked, one in pairs], dtype=bool)
-        only_read = self.convention is not None and self.convention.only_read
-        self.counted = self.scored & self.answered if only_read else self.scored
+        self.counted = self.scored & self.answered if self.only_read else self.scored
         # Where the video is not known, each question is one.
         videos = [r.video or f"\0{r.benchmark}\0{r.id}" for r in responses]
-        # Sorted, so that the resamples do not depend on the order of the responses.
-        numbers = {name: at for at, name in enumerate(sorted(set(videos)))}
-        self._video = np.array([numbers[name] for name in videos], dtype=np.intp)
+        # Numbered in sorted order, so that resamples do not depend on the order of the responses.
+        self._video = np.unique(videos, return_inverse=True)[1]
         self._chance = np.array([1 / len(r.options) for r in responses])
         times = Counter(one.answer for one in self.questions or responses)
         # Of equally common letters the first, so that the result does not depend on the order.
@@ -80,7 +92,7 @@ class Graded:
         return VideoRatios(right, asked, resamples=self.resamples, seed=self.seed)
 
     def group(self, at: _Places, ends: Interval | Missing | None) -> Group:
-        """Return the result of some responses, whose accuracy has these ends."""
+        """Return the result of some responses; `ends` are the interval of their accuracy."""
         n, correct = len(at), int(self.right[at].sum())
         answered = int(self.answered[at].sum())
         right_answered = int((self.right[at] & self.answered[at]).sum())
@@ -105,25 +117,26 @@ class Graded:
 
     def counts(self) -> ReplyCounts:
         keys = {(one.response.benchmark, one.response.id) for one in self.asked}
-        known = self.questions
-        missing = 0 if known is None else sum((q.benchmark, q.id) not in keys for q in known)
-        empty = sum(one.is_empty and ok for one, ok in zip(self.asked, self.scored, strict=True))
-        unlike = sum(
-            not decision.unscored and one.failure is None and decision.option != one.exact.option
-            for one, decision in zip(self.asked, self.decisions, strict=True)
-        )
+        missing = sum((q.benchmark, q.id) not in keys for q in self.questions or ())
+        pairs = [*zip(self.asked, self.decisions, strict=True)]
+        scored, answered = int(self.scored.sum()), int((self.scored & self.answered).sum())
         return ReplyCounts(
             questions=len(keys) + missing,
             responses=len(self.asked),
             missing=missing,
-            failed=int((~self.scored).sum()),
-            scored=int(self.scored.sum()),
-            empty=int(empty),
-            answered=int((self.scored & self.answered).sum()),
-            no_answer=int((self.scored & ~self.answered).sum()),
+            failed=len(self.asked) - scored,
+            scored=scored,
+            empty=sum(one.is_empty and not decision.unscored for one, decision in pairs),
+            answered=answered,
+            no_answer=scored - answered,
             by_chance=int(self.by_chance.sum()),
             counted=int(self.counted.sum()),
-            unlike_exact=unlike,
+            unlike_exact=sum(
+                not decision.unscored
+                and one.failure is None
+                and decision.option != one.exact.option
+                for one, decision in pairs
+            ),
         )
 
     def items(self) -> list[GradedItem]:
@@ -154,33 +167,38 @@ def count_grades(
     *,
     signature: str,
     settings: Mapping[str, Any],
+    by: Sequence[str] | None = (),
     captioning: dict[str, Any] | None = None,
 ) -> Grades:
-    """Return the result of what was decided."""
-    tags = {} if graded.by is None else grouped([one.response for one in graded.asked], graded.by)
-    named = {(tag, name): at for tag, buckets in tags.items() for name, at in buckets.items()}
+    """Return the result of decisions; `by` are the tags to group by, None for no groups and items.
+
+    Without `by`, they are the benchmark's own tags.
+    """
+    tags = {} if by is None else grouped([one.response for one in graded.asked], by)
     columns = {_ALL: graded.counted_of(range(len(graded.asked)))}
-    columns |= {name: graded.counted_of(at) for name, at in named.items()}
+    columns |= {
+        (tag, name): graded.counted_of(at)
+        for tag, places in tags.items()
+        for name, at in places.items()
+    }
     ratios = graded.ratios([*columns.values()])
     groups = {
         name: graded.group(at, ratios.share(number) if len(at) else None)
         for number, (name, at) in enumerate(columns.items())
     }
     whole, rules = groups[_ALL], Counter(one.rule for one in graded.decisions)
+    frequent = {"letter": graded.letter, "value": whole.baselines["frequent"]}
     return Grades.model_construct(
         signature=signature,
         settings=dict(settings),
         counts=graded.counts(),
         overall=whole,
-        by={tag: {name: groups[tag, name] for name in buckets} for tag, buckets in tags.items()},
+        by={tag: {name: groups[tag, name] for name in places} for tag, places in tags.items()},
         changes=_changes(groups, ratios),
         decided_by=dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))),
-        baselines={
-            **whole.baselines,
-            "frequent": {"letter": graded.letter, "value": whole.baselines["frequent"]},
-        },
+        baselines={**whole.baselines, "frequent": frequent},
         captioning=captioning,
-        items=[] if graded.by is None else graded.items(),
+        items=[] if by is None else graded.items(),
     )
 
 
@@ -193,7 +211,7 @@ def _changes(
 ) -> dict[str, Coefficient]:
     found = {}
     columns = [*groups]
-    for flag in CHANGES:
+    for flag in FLAGS:
         true, false = (flag, "true"), (flag, "false")
         if true not in groups or false not in groups:
             continue

@@ -1,26 +1,37 @@
-"""Load multiple-choice questions from any layout, and select some by their tags."""
+"""Multiple-choice questions: the layouts of their files, as data."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import BeforeValidator
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import dumps
+from capeval.files.reading import json_object, json_values, validated
+from capeval.files.tables import CONTROL, is_table, read_table
 from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
-from capeval.mcq.layouts import LAYOUTS, QuestionFile, QuestionLayout, read_source
+from capeval.files.videos import SUFFIXES
 from capeval.options import Notices, ignore
-from capeval.schema.question import Question, Response, Tag
-from capeval.text import listed, nearest, shown
+from capeval.schema.annotation import id_text
+from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
+from capeval.text import counted, listed, nearest, shown
 
-_Tagged = TypeVar("_Tagged", Question, Response)
+T = TypeVar("T")
 
 _NEEDED = ("id", "video", "question", "options", "answer")
-_MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
+
+
+# ---- Loading -------------------------------------------------------------------------------------
 
 
 def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Question, ...]:
@@ -32,7 +43,7 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
     name, file = split_format(path, LAYOUTS)
     if name is None:
         file = question_file(file)
-    if name is not None and name not in LAYOUTS:
+    elif name not in LAYOUTS:
         raise UsageError(
             f"no layout of questions is called {shown(name)}; there are {', '.join(LAYOUTS)}"
             f"{nearest(name, [*LAYOUTS])}"
@@ -58,7 +69,7 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
 def question_file(named: Path | str) -> Path:
     """Return the file that a path names, with or without its layout.
 
-    For TUNA-MCQ's name, which is downloaded if need be, or its folder, it is the file in there.
+    The name or the folder of TUNA-MCQ, which is downloaded if need be, means the file in it.
     """
     _, path = split_format(named, LAYOUTS)
     folder = path
@@ -67,83 +78,473 @@ def question_file(named: Path | str) -> Path:
     return tables_of(folder, QUESTIONS)[0] if is_benchmark(folder) else path
 
 
-def _recognised(source: QuestionFile) -> QuestionLayout:
-    if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
-        return layout
-    columns = sorted(source.columns())
-    if len(lacking := [name for name in _NEEDED if name not in columns]) <= 2:
-        what = listed([f"{shown(one)}{nearest(one, columns)}" for one in lacking])
-        message = f"lacks {what}; questions need {', '.join(_NEEDED)}"
-    else:
-        has = listed(columns, _MOST_NAMED) or "no fields"
-        message = (
-            f"has no known layout of questions ({has}); give your own as JSON lines with "
-            f"{', '.join(_NEEDED)}, or name the layout as in tuna:{source.file.name} "
-            f"({', '.join(LAYOUTS)})"
-        )
-    place = source.records[0].place if source.records else ""
-    raise InputError(message, file=source.file, where=place)
-
-
 def question_line(question: Question) -> dict[str, Any]:
     """Return a question in capeval's own layout: a JSON line with its tags beside its fields."""
     return {**question.model_dump(exclude={"benchmark", "tags"}), **question.tags}
 
 
 def questions_hash(questions: Sequence[Question]) -> str:
-    """Return the SHA-256 (hex) of what is answered: ids, videos, questions, options, answers."""
+    """Return the SHA-256 (hex) of ids, videos, questions, options and answers; not of tags."""
     digest = hashlib.sha256()
     for question in questions:
         digest.update(dumps(question.model_dump(exclude={"tags"})).encode("utf-8") + b"\n")
     return digest.hexdigest()
 
 
-def with_tags(questions: Sequence[_Tagged], where: Sequence[str]) -> tuple[_Tagged, ...]:
-    """Return the questions that have every `TAG=VALUE` of `where`.
+# ---- Files and their records ---------------------------------------------------------------------
 
-    Values are compared as text, true, false and null as JSON writes them; of a tag with several
-    values, any can be the one. UsageError if a tag or a value is unknown, or nothing is selected.
+# A string may be unterminated: it is then read once, not from each of its quotes.
+_STRING_OR_TRAILING_COMMA = re.compile(
+    r'("(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class QuestionRecord:
+    """One record of a file; `place` is its place for messages, such as "line 3"."""
+
+    file: Path
+    place: str
+    fields: Mapping[str, Any]
+
+    def error(self, field: str, message: str) -> InputError:
+        return InputError(message, file=self.file, where=self.place, field=field)
+
+    def name(self, field: str) -> str:
+        """Return a field that is an id or a video's name, or becomes part of one."""
+        return self.read(field, _name, self.fields.get(field))
+
+    def read(self, field: str, read: Callable[[Any], T], value: Any) -> T:
+        """Return `read(value)`; its ValueError becomes an `InputError` that names the field."""
+        try:
+            return read(value)
+        except ValueError as fault:
+            raise self.error(field, str(fault)) from None
+
+
+@dataclass(frozen=True)
+class QuestionFile:
+    """What a question file contains.
+
+    Attributes
+    ----------
+    value : of JSON that is one value, that value; else None
+    records : of a table, parquet, JSON lines or a JSON list of objects
     """
-    chosen = list(questions)
-    for condition in where:
-        tag, equals, value = condition.partition("=")
-        if not equals:
-            raise UsageError(
-                f"--where {shown(condition)} must be TAG=VALUE, such as {_example(questions)}"
-            )
-        tags = list(dict.fromkeys(name for question in questions for name in question.tags))
-        if tag not in tags:
-            raise UsageError(
-                f"--where {condition}: no question has the tag {shown(tag)}; there are "
-                f"{listed(sorted(tags), _MOST_NAMED) or 'no tags'}{nearest(tag, tags)}"
-            )
-        found = [texts_of(q.tags[tag]) if tag in q.tags else () for q in questions]
-        values = list(dict.fromkeys(text for texts in found for text in texts))
-        if value not in values:
-            raise UsageError(
-                f"--where {condition}: no question has this value; {tag} can be "
-                f"{listed(sorted(values), _MOST_NAMED)}{nearest(value, values)}"
-            )
-        chosen = [q for q in chosen if tag in q.tags and value in texts_of(q.tags[tag])]
-    if not chosen:
-        raise UsageError(f"no question has all of --where {' --where '.join(where)}")
-    return tuple(chosen)
+
+    file: Path
+    value: Any = None
+    records: Sequence[QuestionRecord] = ()
+
+    def columns(self) -> frozenset[str]:
+        return frozenset(self.records[0].fields) if self.records else frozenset()
 
 
-def texts_of(tag: Tag) -> tuple[str, ...]:
-    """Return the values of a tag as text.
+def read_source(file: Path, on_notice: Notices) -> QuestionFile:
+    """Read a question file, whose kind is recognised from its content; a folder has no content."""
+    if file.is_dir():
+        return QuestionFile(file)
+    if is_table(file):
+        rows = read_table(file).records()
+        return QuestionFile(file, records=[QuestionRecord(file, *row) for row in rows])
+    # Video-MME's template is published with trailing commas.
+    found = json_values(
+        file, mend=lambda text: _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", text)
+    )
+    if found.mended:
+        on_notice(
+            f"{file}: has trailing commas, which JSON forbids; they are ignored "
+            f"(the first at {found.mended})"
+        )
+    if not found.records:
+        raise InputError("has no questions", file=file)
+    return QuestionFile(file, found.whole, [record_of(file, *one) for one in found.records])
 
-    >>> texts_of(1), texts_of(True), texts_of(["Multi-Scene", "High-Dynamic"])
-    (('1',), ('true',), ('Multi-Scene', 'High-Dynamic'))
+
+def record_of(file: Path, place: str, value: Any) -> QuestionRecord:
+    """Return a record of a file, which must be a JSON object."""
+    return QuestionRecord(file, place, json_object(value, file=file, where=place))
+
+
+# ---- The fields of a question --------------------------------------------------------------------
+
+# A bare dot needs a blank after it: "A.D." and "B.C." carry no letters.
+_LETTERED = re.compile(r"(\(?)([A-Za-z])([.):])(?:\s+|(?<=\)))(?=\S)(.*)", re.DOTALL)
+
+
+def _text(value: Any) -> str:
+    """Return a text that is not blank; a number becomes text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("is empty" if value is None else f"must be text, not {shown(value)}")  # noqa: TRY004
+    if re.search(VISIBLE, str(value)) is None:
+        raise ValueError("is empty")
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    value = id_text(value)
+    if isinstance(value, float):
+        raise ValueError(f"must be text or a whole number, not {shown(value)}")  # noqa: TRY004
+    name = _text(value).strip()
+    if CONTROL.search(name):
+        raise ValueError(f"{shown(name)} has a control character, which names must not have")
+    return name
+
+
+NameField = Annotated[str, BeforeValidator(_name)]
+
+
+def tag_value(value: Tag) -> Tag:
+    """Return a value of a file as a tag; ValueError if it cannot be one."""
+    # A table's empty field of numbers is not a number.
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if is_list or (isinstance(value, str | int | float) and value not in (math.inf, -math.inf)):
+        return value
+    kinds = "text, a number, true, false, null or a list of texts"
+    raise ValueError(f"must be {kinds}, not {shown(value)}")
+
+
+def parse_list(text: str) -> list[str]:
+    r"""Return the items of a list that a table stores as text: JSON, or as Python prints it.
+
+    ValueError if it is neither.
+
+    >>> parse_list("['left', \"it's right\", 2.5]")
+    ['left', "it's right", '2.5']
     """
-    if isinstance(tag, list):
-        return tuple(tag)
-    return (tag if isinstance(tag, str) else json.dumps(tag),)
+    try:
+        items = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        items = _printed(text)
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(
+            "is not a list of texts in quotes, with commas between all of them; "
+            'write it like ["left", "right"]'
+        )
+    return items
 
 
-def _example(questions: Sequence[Question] | Sequence[Response]) -> str:
-    for question in questions:
-        for name, tag in question.tags.items():
-            for text in texts_of(tag):
-                return f"{name}={text}"
-    return "task=count"
+def _printed(text: str) -> list[Any] | None:
+    try:
+        items = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    # Adjacent strings, as numpy prints a list, would be fused into one item.
+    if not isinstance(items, list) or "".join(repr(items).split()) != "".join(text.split()):
+        return None
+    return [str(item) if isinstance(item, int | float) else item for item in items]
+
+
+def without_letters(options: Sequence[str]) -> tuple[str, ...]:
+    """Remove the letters that options carry, if each carries its own in the same way.
+
+    >>> without_letters(["A. Apples.", "B. Candles."])
+    ('Apples.', 'Candles.')
+    >>> without_letters(["A. Smith", "C. Jones"])
+    ('A. Smith', 'C. Jones')
+    """
+    parts = [match.groups() for one in options if (match := _LETTERED.fullmatch(one.strip()))]
+    letters = "".join(letter for _, letter, _, _ in parts)
+    in_order = OPTION_LETTERS[: len(options)]
+    styles = {(opening, closing) for opening, _, closing, _ in parts}
+    if letters not in (in_order, in_order.lower()) or len(styles) != 1:
+        return tuple(options)
+    (opening, closing) = styles.pop()
+    if opening and closing != ")":
+        return tuple(options)
+    return tuple(text.strip() for *_, text in parts)
+
+
+class _Fields(NamedTuple):
+    """The fields of a question as its file has them; options may carry letters."""
+
+    id: str
+    video: str
+    question: str
+    options: tuple[str, ...]
+    answer: str
+    tags: Mapping[str, Tag]
+
+
+_Ways = Mapping[str, Callable[[_Fields], int | None]]
+"""How the right option may be given, in words, and what finds its number from 0."""
+
+
+def _by_letter(row: _Fields) -> int | None:
+    letter, valid = row.answer.strip(), OPTION_LETTERS[: len(row.options)]
+    return valid.index(letter) if len(letter) == 1 and letter in valid else None
+
+
+def _by_number(row: _Fields) -> int | None:
+    numbers = [str(n) for n in range(len(row.options))]
+    return int(row.answer) if row.answer.strip() in numbers else None
+
+
+def _by_text(row: _Fields) -> int | None:
+    # The answer may repeat the letter that its option carries.
+    for options in (row.options, without_letters(row.options)):
+        found = [n for n, text in enumerate(options) if text.split() == row.answer.split()]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+_LETTER: _Ways = {"a letter": _by_letter}
+_NUMBER: _Ways = {"the number of an option from 0": _by_number}
+_TEXT: _Ways = {"the text of one option": _by_text, **_LETTER}
+
+
+# ---- The layouts ---------------------------------------------------------------------------------
+
+
+def _as_they_are(source: QuestionFile, _: Notices) -> Iterable[QuestionRecord]:
+    if not source.records:
+        message = "is a folder; name a file" if source.file.is_dir() else "has no questions"
+        raise InputError(message, file=source.file)
+    return source.records
+
+
+def _has(*names: str) -> Callable[[QuestionFile], bool]:
+    return lambda source: source.columns() >= {*names}
+
+
+@dataclass(frozen=True)
+class QuestionLayout:
+    """A layout of question files.
+
+    Attributes
+    ----------
+    benchmark : its name; empty where each record names it
+    answers : how the right option is given
+    fits : whether a file has this layout, judged by its first record
+    records : yields the records, one for each question, under the file's names
+    names : the file's names for the fields of a question, where they differ
+    ignored : fields that do not become tags
+    reply : the field with a model's reply, in files of predictions
+    """
+
+    benchmark: str
+    answers: _Ways
+    fits: Callable[[QuestionFile], bool]
+    records: Callable[[QuestionFile, Notices], Iterable[QuestionRecord]] = _as_they_are
+    names: Mapping[str, str] | None = None
+    ignored: Sequence[str] = ()
+    reply: str = "prediction"
+
+    def questions(self, source: QuestionFile, on_notice: Notices) -> Iterator[tuple[str, Question]]:
+        """Yield the questions of a file that has been read, each with its place."""
+        rows = [(one, self._fields(one)) for one in self.records(source, on_notice)]
+        for (record, row), letter in zip(rows, self._letters(rows), strict=True):
+            tags = dict(row.tags)
+            parts = {
+                **row._asdict(),
+                "benchmark": self.benchmark or str(tags.pop("benchmark", "own")),
+                "options": without_letters(row.options),
+                "answer": letter,
+                "tags": tags,
+            }
+            yield record.place, validated(Question, parts, file=record.file, where=record.place)
+
+    def _name_of(self, field: str) -> str:
+        return (self.names or {}).get(field, field)
+
+    def _fields(self, record: QuestionRecord) -> _Fields:
+        def value(field: str, read: Callable[[Any], Any]) -> Any:
+            name = self._name_of(field)
+            if name not in record.fields:
+                raise record.error(name, "is missing")
+            return record.read(name, read, record.fields[name])
+
+        def options(given: Any) -> tuple[str, ...]:
+            items = parse_list(given) if isinstance(given, str) else given
+            if not isinstance(items, list | tuple):
+                what = f"must be a list of options, not {shown(items)}"
+                raise ValueError("is empty" if given is None else what)  # noqa: TRY004
+            if not 2 <= len(items) <= len(OPTION_LETTERS):
+                raise ValueError(f"must have 2 to 26 options; it has {len(items)}")
+            name = self._name_of("options")
+            return tuple(
+                record.read(f"{name}.{n}", _text, one) for n, one in enumerate(items, start=1)
+            )
+
+        readers = (_name, _name, _text, options, _text)
+        fields = {field: value(field, read) for field, read in zip(_NEEDED, readers, strict=True)}
+        known = {*map(self._name_of, _NEEDED), *self.ignored, self.reply}
+        tags = {
+            str(name): record.read(str(name), tag_value, tag)
+            for name, tag in record.fields.items()
+            if name not in known
+        }
+        return _Fields(**fields, tags=tags)
+
+    def _letters(self, rows: Sequence[tuple[QuestionRecord, _Fields]]) -> list[str]:
+        """Return the letters of the right options; each answer is read by itself."""
+        found = [
+            {way: n for way, read in self.answers.items() if (n := read(row)) is not None}
+            for _, row in rows
+        ]
+        # The text of one option that is the letter of another is read as the other answers are.
+        clear = {way for one in found if len(one) == 1 for way in one}
+        letters = []
+        for (record, row), one in zip(rows, found, strict=True):
+            numbers = {n for way, n in one.items() if {way} == clear} or {*one.values()}
+            if len(numbers) != 1:
+                message = f"must be {' or '.join(self.answers)}, not {shown(row.answer)}"
+                if numbers:
+                    what = "is the text of one option and the letter of another"
+                    message = f"{shown(row.answer)} {what}"
+                raise record.error(self._name_of("answer"), message)
+            letters.append(OPTION_LETTERS[numbers.pop()])
+        return letters
+
+
+def _recognised(source: QuestionFile) -> QuestionLayout:
+    if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
+        return layout
+    columns = sorted(source.columns())
+    lacking = [f"{shown(one)}{nearest(one, columns)}" for one in _NEEDED if one not in columns]
+    raise InputError(
+        f"lacks {listed(lacking)}; questions need {', '.join(_NEEDED)}, or the fields of a "
+        f"benchmark; a layout can be named, as in tuna:{source.file.name} ({', '.join(LAYOUTS)})",
+        file=source.file,
+        where=source.records[0].place if source.records else "",
+    )
+
+
+# ---- What is particular to a benchmark -----------------------------------------------------------
+
+_TOMATO_FILES = (
+    *("count.json", "direction.json", "rotation.json", "shape&trend.json"),
+    *("velocity&frequency.json", "visual_cues.json"),
+)
+"""The files of TOMATO, one for each reasoning type."""
+
+
+def _of_tuna(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
+    records = _as_they_are(source, on_notice)
+    has_index = any("index" in record.fields for record in records)
+    for at, record in enumerate(records):
+        # The benchmark's own code numbers the rows from 0.
+        fields = dict(record.fields) if has_index else {**record.fields, "index": at}
+        found = fields.get("visual_characteristic")
+        if isinstance(found, str):
+            parts = [part.strip() for part in found.split(",")]
+            fields["visual_characteristic"] = [part for part in parts if part]
+        yield QuestionRecord(record.file, record.place, fields)
+
+
+def _of_tomato(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
+    """Yield the questions of TOMATO's files, or of one of them.
+
+    Numbers of questions restart in each file, and a video's key is unique only within its
+    demonstration type.
+    """
+    sources = [source]
+    if source.file.is_dir():
+        total = len(_TOMATO_FILES)
+        lacking = [name for name in _TOMATO_FILES if not (source.file / name).exists()]
+        if len(lacking) == total:
+            message = f"has none of TOMATO's files ({listed(_TOMATO_FILES, total)})"
+            raise InputError(message, file=source.file)
+        if lacking:
+            on_notice(
+                f"{source.file}: has {counted(total - len(lacking), 'file')} of TOMATO's "
+                f"{total}; without {listed(lacking, total)}"
+            )
+        present = [source.file / name for name in _TOMATO_FILES if name not in lacking]
+        sources = [read_source(file, on_notice) for file in present]
+    for one in sources:
+        if not isinstance(one.value, dict):
+            raise InputError('must be a JSON object of questions such as {"0": {…}}', file=one.file)
+        for number, value in one.value.items():
+            record = record_of(one.file, f"question {number}", value)
+            yield _with_ids(record, one.file.stem, number, record.name("key"))
+
+
+def _of_harness(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
+    for record in _as_they_are(source, on_notice):
+        path = PurePosixPath(record.name("video_path").replace("\\", "/"))
+        key = path.stem if path.suffix.lower() in SUFFIXES else path.name
+        if "demonstration_type" not in record.fields:
+            key = f"{path.parent.name}/{key}" if path.parent.name else key
+        yield _with_ids(record, *harness_id(record, "id"), key)
+
+
+def harness_id(record: QuestionRecord, field: str) -> tuple[str, str]:
+    """Return the reasoning type and the number of a question of TOMATO, from harnesses' fields."""
+    # The file of "visual cues" is called visual_cues.
+    reasoning_type = "_".join(record.name("reason_type").split())
+    return reasoning_type, re.sub(rf"^{re.escape(reasoning_type)}[_/-]", "", record.name(field))
+
+
+def _with_ids(record: QuestionRecord, reasoning_type: str, number: str, key: str) -> QuestionRecord:
+    """Return a question with its id, its video and the flags of its variation as tags."""
+    flags = record.fields.get("variation") or {}
+    if not isinstance(flags, dict):
+        raise record.error("variation", "must be a JSON object")
+    has_type = "demonstration_type" in record.fields
+    folder = f"{record.name('demonstration_type')}/" if has_type else ""
+    fields = {"reasoning_type": "", **record.fields, **flags, "video": f"{folder}{key}"}
+    fields |= {"id": f"{reasoning_type}/{number}", "reasoning_type": reasoning_type}
+    return QuestionRecord(record.file, record.place, fields)
+
+
+def _of_template(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
+    for record in _as_they_are(source, on_notice):
+        questions = record.fields.get("questions", [{}])
+        if not isinstance(questions, list) or not questions:
+            raise record.error("questions", "must be a list of questions")
+        of_video = {name: value for name, value in record.fields.items() if name != "questions"}
+        if "videoID" not in of_video:  # the template has only the number of the video
+            of_video["videoID"] = of_video.get("video_id")
+        for number, question in enumerate(questions, start=1):
+            is_nested = "questions" in record.fields
+            place = f"{record.place}, question {number}" if is_nested else record.place
+            fields = {**of_video, **record_of(record.file, place, question).fields}
+            yield QuestionRecord(record.file, place, fields)
+
+
+def _is_of_tomato(source: QuestionFile) -> bool:
+    first = next(iter(source.value.values()), None) if isinstance(source.value, dict) else None
+    return source.file.is_dir() or (isinstance(first, dict) and "options" in first)
+
+
+def _is_of_video_mme(source: QuestionFile) -> bool:
+    columns = source.columns()
+    is_table = columns >= {"question_id", "question", "options", "answer"}
+    return ("questions" in columns or is_table) and bool(columns & {"video_id", "videoID"})
+
+
+_CANDIDATES = {"id": "index", "options": "candidates"}
+_HAS_CANDIDATES = ("video", "question", "answer", "candidates")
+
+LAYOUTS: Mapping[str, QuestionLayout] = {
+    "video-mme-harness": QuestionLayout(
+        "video-mme",
+        _LETTER,
+        _has(*_HAS_CANDIDATES, "duration", "sub_category", "task_type"),
+        names=_CANDIDATES,
+        ignored=("video_path", "subtitle_path"),
+    ),
+    "tuna": QuestionLayout(
+        *("tuna", _TEXT, _has(*_HAS_CANDIDATES), _of_tuna),
+        names=_CANDIDATES,
+        ignored=("video_path",),
+    ),
+    "tomato": QuestionLayout(
+        *("tomato", _NUMBER, _is_of_tomato, _of_tomato), ignored=("variation",), reply=""
+    ),
+    "tomato-harness": QuestionLayout(
+        *("tomato", _NUMBER, _has("id", "video_path", "reason_type"), _of_harness),
+        ignored=("video_path", "reason_type", "variation"),
+    ),
+    "video-mme": QuestionLayout(
+        *("video-mme", _LETTER, _is_of_video_mme, _of_template),
+        names={"id": "question_id", "video": "videoID"},
+        reply="response",
+    ),
+    "own": QuestionLayout("", _TEXT, _has(*_NEEDED), reply=""),
+}
+"""The layouts of question files by name, in the order in which they are tried."""

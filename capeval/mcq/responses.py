@@ -1,6 +1,10 @@
-"""Load the responses to grade: responses.jsonl, or the files of the benchmarks' own code.
+"""Find and load the responses to grade: responses.jsonl, or the files of benchmarks' own code.
 
-TOMATO's are `REASONING_TYPE+DEMONSTRATION_TYPE/FRAMES/MODEL.jsonl`, with lines of `{"id",
+A name means a run in `runs/mcq/BENCHMARK/`, as in every command (`capeval.runs.resolve`). A run has
+the same name as the runs of its model on other benchmarks, so a name that several of them have must
+be given as a path.
+
+TOMATO's files are `REASONING_TYPE+DEMONSTRATION_TYPE/FRAMES/MODEL.jsonl`, with lines of `{"id",
 "question", "response", "all_choices", "index2ans", "gt"}`. The number of a question restarts for
 each reasoning type, which only the name of the folder has. Video-MME's is a template of results.
 Both can be written too.
@@ -8,157 +12,69 @@ Both can be written too.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.caption_layouts import recorded_reply
 from capeval.files.jsonl import dumps
-from capeval.files.reading import first_line, json_lines, parse_json, read_text, validated
+from capeval.files.reading import first_line, streamed_lines, validated
 from capeval.files.tables import is_binary_table
-from capeval.mcq.find_run import RESPONSES
-from capeval.mcq.layouts import (
+from capeval.mcq.question_files import (
     LAYOUTS,
-    OWN,
     NameField,
     QuestionFile,
     QuestionRecord,
     harness_id,
     read_source,
     record_of,
+    tag_value,
 )
 from capeval.options import Notices, ignore
-from capeval.runs.folder import file_of, shards_in
+from capeval.runs.folder import RunFolder, file_of, shards_in
+from capeval.runs.resolve import RUNS, locate
 from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
-from capeval.text import complaint, counted, listed, shown
+from capeval.text import counted, listed, shown
+
+# ---- Runs ----------------------------------------------------------------------------------------
+
+MCQ = "mcq"
+"""The folder of the runs of questions, in the folder of runs."""
+RESPONSES = "responses.jsonl"
 
 
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause the search for cycles, which would go through all responses again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            # All objects count as old, and are not searched at once.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
+def question_runs(runs: Path) -> list[Path]:
+    """Return the folders in which runs of questions are looked for."""
+    of_questions = runs / MCQ
+    found = sorted(of_questions.iterdir()) if of_questions.is_dir() else []
+    return [*(one for one in found if one.is_dir()), runs, of_questions]
 
 
-@collection_paused()
-def load_responses(
-    path: Path, on_notice: Notices = ignore, questions: Sequence[Question] | None = None
-) -> tuple[Response, ...]:
-    """Return responses in the order of their file; none may be there twice.
-
-    `path` is a responses.jsonl, or a folder with one or with the files of shards; a filled template
-    of Video-MME; a result file of TOMATO's code or a folder of such files; predictions of
-    VLMEvalKit's, or a log of lmms-eval's. TOMATO's code and lmms-eval do not record the `questions`
-    completely.
-    """
-    file = path / RESPONSES if path.is_dir() and (path / RESPONSES).exists() else path
-    found: Sequence[Response]
-    run = file.parent if file.name == RESPONSES else file
-    files = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
-    if any(one.exists() for one in files[1:]):
-        parts = [_lines(one, questions, on_notice) for one in files if one.exists()]
-        found = [response for part in parts for response in part]
-    elif file.is_dir():
-        found = tomato_responses(file, questions, on_notice)
-    elif file.suffix.lower() == ".jsonl" or _is_lines(file):
-        found = _lines(file, questions, on_notice)
-    else:
-        found = predictions(file, questions, on_notice)
-    refuse_duplicates(found, file)
-    return tuple(found)
+def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
+    """Return the responses.jsonl of the run that is named, or else the path itself."""
+    path = locate(
+        name_or_path,
+        runs,
+        lambda place: any(place.glob("*.jsonl")),
+        "a file of responses",
+        folders=question_runs(runs),
+    )
+    return path / RESPONSES if (path / RESPONSES).is_file() or shards_in(path) else path
 
 
-def _is_lines(file: Path) -> bool:
-    if is_binary_table(file):
-        return False
-    text = first_line(file)
-    if not text.startswith("{"):
-        return False
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return is_tomato_line(value) or (isinstance(value, dict) and {"reply", "options"} <= {*value})
-
-
-def _lines(
-    file: Path, questions: Sequence[Question] | None, on_notice: Notices
-) -> Sequence[Response]:
-    result: list[Response] = []
-    text = read_text(file)
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        value = _value(line, file, number)
-        if not result and is_tomato_line(value):
-            return tomato_responses(file, questions, on_notice)
-        if not result and is_lmms_line(value):
-            return predictions(file, questions, on_notice)
-        result.append(_response(value, file, number))
-    return result
-
-
-def _value(line: str, file: Path, number: int) -> Any:
-    try:
-        value = from_json(line)
-    except ValueError:
-        value = parse_json(line, file=file, line=number)  # which says what is wrong
-    if not isinstance(value, dict):
-        raise InputError("must be a JSON object", file=file, where=f"line {number}")
-    return value
-
-
-def _response(value: dict[str, Any], file: Path, number: int) -> Response:
-    where = f"line {number}"
-    try:
-        response = Response.model_validate(value)
-    except ValidationError as faults:
-        if "reply" not in value and "question" in value:
-            message = "is a question without a reply; `capeval mcq answer` writes responses"
-            raise InputError(message, file=file, where=where) from None
-        name, message = complaint(faults)
-        if (tag := name.partition(".")[0]) not in Response.model_fields:
-            name, kinds = tag, "text, a number, true, false, null or a list of texts"
-            message = f"must be {kinds}, not {shown(value.get(name))}"
-        raise InputError(message, file=file, where=where, field=name) from None
-    count = len(response.options)
-    if not 2 <= count <= len(OPTION_LETTERS):
-        raise InputError("must be 2 to 26 options", file=file, where=where, field="options")
-    if len(response.answer) != 1 or response.answer not in OPTION_LETTERS[:count]:
-        last = OPTION_LETTERS[count - 1]
-        message = f"must be a letter from A to {last}, not {shown(response.answer)}"
-        raise InputError(message, file=file, where=where, field="answer")
-    return response
-
-
-def refuse_duplicates(responses: Iterable[Response], file: Path) -> None:
-    """Refuse two responses to one question, and no response at all."""
-    seen: set[tuple[str, str]] = set()
-    for one in responses:
-        key = (one.benchmark, one.id)
-        if key in seen:
-            message = f"the response to {shown(one.id)} is duplicated; remove one of them"
-            raise InputError(message, file=file)
-        seen.add(key)
-    if not seen:
-        raise InputError("has no responses", file=file)
+def questions_of_run(responses: Path) -> int | None:
+    """Return how many questions a run is about, as its manifest says; None if it does not."""
+    if responses.name != RESPONSES:
+        return None
+    about = RunFolder(responses.parent).read_manifest().get("questions")
+    count = about.get("count") if isinstance(about, dict) else None
+    return count if isinstance(count, int) else None
 
 
 def models_of(responses: Iterable[Response]) -> list[str]:
@@ -175,13 +91,69 @@ def responses_hash(responses: Sequence[Response]) -> str:
     return hashlib.sha256("".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+# ---- Files of responses --------------------------------------------------------------------------
+
+
+def load_responses(
+    path: Path, on_notice: Notices = ignore, questions: Sequence[Question] | None = None
+) -> tuple[Response, ...]:
+    """Return responses in the order of their file; none may be there twice.
+
+    `path` is a responses.jsonl or its run, which may have the files of shards instead; a filled
+    template of Video-MME; a result file of TOMATO's code or a folder of such files; VLMEvalKit's
+    predictions; or lmms-eval's log. TOMATO's code and lmms-eval record the `questions` in part.
+    """
+    run = path.parent if path.name == RESPONSES else path
+    of_run = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
+    files = [file for file in of_run if file.exists()]
+    first = None if files or path.is_dir() else _first_value(path)
+    found: Sequence[Response]
+    if files or (isinstance(first, dict) and first.keys() >= {"reply", "options"}):
+        found = [response for file in files or [path] for response in _lines(file)]
+    elif path.is_dir() or is_tomato_line(first):
+        found = tomato_responses(path, questions, on_notice)
+    else:
+        found = _predictions(path, questions, on_notice)
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        if (one.benchmark, one.id) in seen:
+            message = f"the response to {shown(one.id)} is duplicated; remove one of them"
+            raise InputError(message, file=path)
+        seen.add((one.benchmark, one.id))
+    if not seen:
+        raise InputError("has no responses", file=path)
+    return tuple(found)
+
+
+def _first_value(file: Path) -> Any:
+    """Return the value of the first line; None where that is not JSON."""
+    try:
+        return None if is_binary_table(file) else json.loads(first_line(file))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines(file: Path) -> Iterator[Response]:
+    for number, value in streamed_lines(file, quick=Response.model_validate_json):
+        one, where = value, f"line {number}"
+        if not isinstance(value, Response):
+            record = record_of(file, where, value)
+            for name in record.fields.keys() - Response.model_fields.keys():
+                record.read(name, tag_value, record.fields[name])
+            one = validated(Response, value, file=file, where=where)
+        letters = OPTION_LETTERS[: len(one.options)]
+        if not 2 <= len(one.options) == len(letters) or one.answer not in [*letters]:
+            fields = {name: getattr(one, name) for name in Question.model_fields if name != "tags"}
+            validated(Question, fields, file=file, where=where)  # which says what is wrong
+        yield one
+
+
 # ---- Files of the benchmarks' own code -----------------------------------------------------------
 
 _FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning_type>[^+/]+)\+(?P<demonstration_type>[^+/]+)")
 _PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
-_HARNESSES = "VLMEvalKit's predictions or lmms-eval's log"
 
 
 class _TomatoLine(BaseModel):
@@ -195,37 +167,37 @@ class _TomatoLine(BaseModel):
     gt: Annotated[str, BeforeValidator(str)]
 
 
-# ---- Results that are graded -------------------------------------------------------------------
-
-
-def predictions(
-    path: Path, questions: Sequence[Question] | None = None, on_notice: Notices = ignore
+def _predictions(
+    path: Path, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
     """Return the responses of a benchmark's own file with replies, in its order.
 
     It is a filled template or table of Video-MME, a table of VLMEvalKit's, or a log of lmms-eval's,
     which needs `questions`. A question whose reply is null or an empty cell has none; an empty text
-    in Video-MME's JSON is an empty reply. InputError if no question has a reply.
+    in Video-MME's JSON is an empty reply.
     """
     source = read_source(path, on_notice)
     logs = source.value.get("logs") if isinstance(source.value, dict) else None
     if isinstance(logs, list):
         entries = [record_of(path, f"entry {n}", one) for n, one in enumerate(logs, start=1)]
         source = QuestionFile(path, records=entries)
-    if source.records and is_lmms_line(source.records[0].fields):
+    if "doc_id" in (columns := source.columns()) and columns & {*_RESPONSES}:
         return _of_log(source, questions, on_notice)
-    layout = next((one for one in LAYOUTS.values() if one.fits(source)), OWN)
+    layout = next((one for one in LAYOUTS.values() if one.fits(source)), LAYOUTS["own"])
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
-        what = f"JSON lines as in responses.jsonl, a file of a benchmark's code, {_HARNESSES}"
-        raise InputError(f"has no responses; give {what}", file=path)
+        raise InputError(
+            "has no responses; give JSON lines as `capeval mcq answer` writes them, a file of a "
+            "benchmark's code, VLMEvalKit's predictions or lmms-eval's log",
+            file=path,
+        )
     replies = [one.fields.get(layout.reply) for one in rows]
     if layout.reply == "prediction":
         on_notice(f"{path}: VLMEvalKit's predictions for {layout.benchmark}")
         replies = [*map(recorded_reply, replies)]
     elif path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
         replies = [None if reply == "" else reply for reply in replies]
-    ids = {one.id: one for one in questions or ()}
+    ids = {one.id for one in questions or ()}
     texts = {(one.video, one.question): one for one in questions or ()}
     # VLMEvalKit numbers the rows of Video-MME.
     named = [
@@ -240,16 +212,11 @@ def _to(question: Question, reply: Any, file: Path) -> Response:
     return Response.to(question, None if reply is None else str(reply), reason=reason)
 
 
-def is_lmms_line(value: Any) -> bool:
-    """Return whether a JSON value is a sample in a log of lmms-eval's."""
-    return isinstance(value, Mapping) and "doc_id" in value and bool({*_RESPONSES} & value.keys())
-
-
 _RESPONSES = ("filtered_resps", "resps")
 _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
     "tomato_score": lambda record: "/".join(harness_id(record, "question_id")),
-    "videomme_perception_score": lambda record: record.part("question_id"),
-    "videomme_percetion_score": lambda record: record.part("question_id"),  # before version 0.3
+    "videomme_perception_score": lambda record: record.name("question_id"),
+    "videomme_percetion_score": lambda record: record.name("question_id"),  # before version 0.3
 }
 """The id of a question, by the name of the metric that lmms-eval logs with its fields."""
 
@@ -282,7 +249,7 @@ def _of_log(
 
 
 def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
-    """Return the question of a row number from 0, whose answer must be the target."""
+    """Return the question in a row (from 0); its answer must be the target."""
     number, target = record.fields["doc_id"], record.fields.get("target")
     if type(number) is not int or not 0 <= number < len(questions):
         raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
@@ -336,34 +303,21 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
     if folder and re.fullmatch(r"-?\d{1,6}", place.parent.name):
         number = int(place.parent.name)
         frames = {"number": "whole video" if number == _WHOLE_VIDEO else number}
-    for number, value in json_lines(read_text(file), file=file):
+    for number, value in streamed_lines(file):
         where = f"line {number}"
-        if not is_tomato_line(value):
-            fields = ", ".join(_TomatoLine.model_fields)
-            what = f"is not a result of TOMATO's code, which has {fields}"
-            raise InputError(what, file=file, where=where)
         line = validated(_TomatoLine, value, file=file, where=where)
         options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
-        lines = option_lines(options)
-        letter = line.gt[:1]
-        for field, fits in (
-            ("all_choices", "".join(line.all_choices) == OPTION_LETTERS[: len(options)]),
-            ("index2ans", all(options)),
-            ("gt", line.gt in (*lines, *line.all_choices)),
-        ):
-            if not fits:
-                message = (
-                    "does not fit: there must be letters from A, a text for each, and the answer"
-                )
-                raise InputError(message, file=file, where=where, field=field)
+        letter, letters = line.gt[:1], OPTION_LETTERS[: len(options)]
+        is_answer = line.gt in (*option_lines(options), *line.all_choices)
+        if "".join(line.all_choices) != letters or not (all(options) and is_answer):
+            message = "there must be letters from A, a text for each, and the answer in gt"
+            raise InputError(message, file=file, where=where, field="all_choices, index2ans, gt")
         name = line.id
         if folder is not None and "/" not in name:
             name = f"{folder['reasoning_type']}/{name}"
         question = known.get(name)
-        if known and question is None:
-            raise InputError(f"{shown(name)} is not among the questions", file=file, where=where)
-        if question is not None and (question.options, question.answer) != (options, letter):
-            message = f"the options or the answer differ from those of question {name}"
+        if known and (question is None or (question.options, question.answer) != (options, letter)):
+            message = f"{shown(name)} with these options and answer is not among the questions"
             raise InputError(message, file=file, where=where)
         tags = folder.groupdict() if folder else {}
         yield Response(
@@ -381,7 +335,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
         )
 
 
-# ---- Results to submit -------------------------------------------------------------------------
+# ---- Results to submit ---------------------------------------------------------------------------
 
 
 def benchmark_files(

@@ -1,18 +1,38 @@
-"""The strategies that turn a reply into an answer, by the names of `--select`."""
+"""The strategies that turn a reply into an answer, by the names of `--select`.
+
+Those that ask a chat model leave it the replies that no rule decides.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-from capeval.errors import UsageError
+from capeval.errors import (
+    CacheMiss,
+    CapevalError,
+    ReplyError,
+    RequestRefused,
+    RetriesExhausted,
+    UsageError,
+)
+from capeval.files.packaged import prompt_of, prompts_label
+from capeval.llm.asker import Asker
+from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
+from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
 from capeval.mcq.exact import Reading, read_answer
+from capeval.runs.concurrency import work_through
+from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, Stored
+from capeval.schema.judgment import Usage
 from capeval.schema.question import OPTION_LETTERS, Response
-from capeval.text import nearest, shown
+from capeval.text import nearest, one_line, shown, storable
 
 # What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit in a reply, code
 # derived from FastChat as the whole reply.
@@ -20,10 +40,10 @@ _FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
 class ReplyToGrade:
-    """One response, with what the grading needs of it."""
+    """A response while it is graded; `seed` is of random choices."""
 
-    def __init__(self, response: Response) -> None:
-        self.response, self.options = response, response.options
+    def __init__(self, response: Response, seed: int = 0) -> None:
+        self.response, self.options, self.seed = response, response.options, seed
         self.reply = response.reply or ""
         self.is_empty = not self.reply.strip()
         self.right = OPTION_LETTERS.index(response.answer)
@@ -96,23 +116,19 @@ def tomato_patterns(reply: str, options: Sequence[str]) -> int | None:
     >>> tomato_patterns("Answer is:B", ["1", "2"]), tomato_patterns("Answer is: B", ["1", "2"])
     (1, None)
     """
-    text = reply.strip()
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(options)]
-    if len(text) == 1:
-        return letters.find(text.upper()) if text.upper() in letters else None
+    text, letters = reply.strip(), OPTION_LETTERS[: len(options)]
     for number, option in enumerate(options):
         if text.upper() == f"{letters[number]}: {option}":
             return number
     found = _TOMATO_SENTENCE.fullmatch(text)
-    if found is None or found["letter"].upper() not in letters:
-        return None
-    return letters.index(found["letter"].upper())
+    letter = (found["letter"] if found else text).upper()
+    return letters.index(letter) if len(letter) == 1 and letter in letters else None
 
 
 # ---- Decisions -----------------------------------------------------------------------------------
 
 CHANCE, MODEL_FAILED = "chance", "model failed"
-"""The rules of what is decided by chance, and of what is unscored as the reading model failed."""
+"""The rules of a random choice, and of a reply that the reading model failed to read."""
 
 # Sums that differ by less are ties: rounding errors of floats are smaller than this.
 _TIE = 1e-9
@@ -134,21 +150,18 @@ class Decision:
         return self.rule == CHANCE
 
 
-Step = Callable[[ReplyToGrade, int], Decision | None]
-"""Takes a reply and the seed of random choices; returns None where it does not decide."""
-
-AskModel = Literal["choice", "tomato"]
-"""What a model is asked: to choose an option or none, or TOMATO's question."""
+Step = Callable[[ReplyToGrade], Decision | None]
+"""Returns None where it does not decide."""
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose answers: steps, of which the first that decides counts.
+    """A way to choose answers: the first step that decides counts.
 
     Attributes
     ----------
-    asks : what a model is asked where no step decides; None for no model
-    last : how it ends if the steps and the model do not decide
+    asks : the prompt of a model that decides where no step does
+    last : the step behind the model
     reads_reply : whether a failed call leaves the response unscored
     published : whether it reproduces published code, and is compared with `exact`
     needs_likelihood : whether responses must have likelihoods
@@ -156,39 +169,44 @@ class Strategy:
 
     name: str
     steps: Sequence[Step]
-    asks: AskModel | None = None
+    asks: Literal["choose", "tomato"] | None = None
     last: Step | None = None
     reads_reply: bool = True
     published: bool = False
     needs_likelihood: bool = False
 
-    def decide(self, asked: ReplyToGrade, seed: int) -> Decision | None:
+    def decide(self, asked: ReplyToGrade) -> Decision | None:
         """Return the decision; None if a model must be asked."""
         if self.reads_reply and asked.failure is not None:
             return Decision(None, "failed call", unscored=asked.failure)
         for step in self.steps:
-            decision = step(asked, seed)
+            decision = step(asked)
             if decision is not None:
                 return decision
-        if self.asks is not None and not (self.asks == "choice" and asked.is_empty):
+        if self.asks is not None and not (self.asks == "choose" and asked.is_empty):
             return None
-        return self.end(asked, seed)
+        return self.end(asked, asked.exact.rule)
 
-    def end(self, asked: ReplyToGrade, seed: int) -> Decision:
+    def end(self, asked: ReplyToGrade, rule: str) -> Decision:
         """Return the decision if neither a step nor the model has decided."""
-        decision = self.last(asked, seed) if self.last else None
-        return decision or Decision(None, asked.exact.rule)
+        decision = self.last(asked) if self.last else None
+        return decision or Decision(None, rule)
+
+    @property
+    def prompt_label(self) -> str:
+        """The name of the model's prompt with the beginning of its hash, for the signature."""
+        return prompts_label(_PROMPTS, self.asks) if self.asks else ""
 
 
-def at_random(asked: ReplyToGrade, seed: int) -> Decision:
+def _at_random(asked: ReplyToGrade) -> Decision:
     """Choose an option at random by the seed and the question, whatever the order of responses."""
     response = asked.response
-    name = "\0".join((str(seed), response.benchmark, response.id, "0"))
+    name = "\0".join((str(asked.seed), response.benchmark, response.id, "0"))
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
     return Decision(number % len(response.options), CHANCE)
 
 
-def _exact(asked: ReplyToGrade, _: int) -> Decision | None:
+def _exact(asked: ReplyToGrade) -> Decision | None:
     found = asked.exact
     return None if found.option is None else Decision(found.option, found.rule)
 
@@ -196,14 +214,12 @@ def _exact(asked: ReplyToGrade, _: int) -> Decision | None:
 def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
-    def step(asked: ReplyToGrade, _: int) -> Decision:
+    def step(asked: ReplyToGrade) -> Decision:
         found = asked.response.likelihood
         sums = getattr(found, what, ())
         if len(sums) != len(asked.options):
-            wanted = f"{len(asked.options)} numbers, one for each option"
-            problem = f"likelihood.{what} must have {wanted}"
-            if found is None:
-                problem = "the response has no likelihoods"
+            wanted = f"must have {len(asked.options)} numbers, one for each option"
+            problem = f"likelihood.{what} {wanted}" if found else "the response has no likelihoods"
             return Decision(None, "no likelihood", unscored=problem)
         least = min(sums)
         near = [n for n, one in enumerate(sums) if one - least <= _TIE * max(1, abs(least))]
@@ -219,7 +235,7 @@ def _by_likelihood(name: str, likely: Step) -> Strategy:
 
 
 def _first_capital(version: str | None) -> Step:
-    def step(asked: ReplyToGrade, _: int) -> Decision:
+    def step(asked: ReplyToGrade) -> Decision:
         used = version or ("video-mme" if asked.response.benchmark == "video-mme" else "tuna")
         option = first_capital(asked.reply, used)
         return Decision(option, "no capital A to D" if option is None else "first capital")
@@ -227,7 +243,7 @@ def _first_capital(version: str | None) -> Step:
     return step
 
 
-def _tomato(asked: ReplyToGrade, _: int) -> Decision | None:
+def _tomato(asked: ReplyToGrade) -> Decision | None:
     option = tomato_patterns(asked.reply, asked.options)
     return None if option is None else Decision(option, "pattern")
 
@@ -236,19 +252,19 @@ STRATEGIES: Mapping[str, Strategy] = {
     one.name: one
     for one in (
         Strategy("exact", [_exact]),
-        Strategy("exact+random", [_exact, at_random]),
+        Strategy("exact+random", [_exact, _at_random]),
         _by_likelihood("exact+likelihood-symbol", _likely("symbol")),
         _by_likelihood("exact+likelihood-symbol-text", _likely("symbol_text")),
         _by_likelihood("likelihood-symbol", _likely("symbol")),
         _by_likelihood("likelihood-symbol-text", _likely("symbol_text")),
         _by_likelihood("likelihood-text", _likely("text")),
-        Strategy("exact+llm", [_exact], "choice"),
+        Strategy("exact+llm", [_exact], "choose"),
         Strategy("first-capital", [_first_capital(None)], published=True),
         *(
             Strategy(f"first-capital@{version}", [_first_capital(version)], published=True)
             for version in PREFIXES
         ),
-        Strategy("tomato", [_tomato], "tomato", at_random, published=True),
+        Strategy("tomato", [_tomato], "tomato", _at_random, published=True),
     )
 }
 """Every strategy by name, in the order of `--select all`."""
@@ -303,3 +319,141 @@ def usable(responses: Sequence[Response], *, has_model: bool) -> list[Strategy]:
         and (has_likelihood or not one.needs_likelihood)
         and (has_model or one.asks is None)
     ]
+
+
+# ---- Replies that a chat model reads -------------------------------------------------------------
+
+_PROMPTS = "mcq-select-v1"
+_NONE = "none"
+
+_TRIES = 5
+"""How often TOMATO's code asks before it chooses at random."""
+
+# Of a token: prompts and most replies are English prose. A reply is a letter, or JSON with one.
+_CHARACTERS, _REPLY_TOKENS, _MAX_TOKENS = 4, 10, 64
+# The end of a reply has its answer; a runaway reply would be paid for with every question.
+_LONGEST = 6_000
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A reply that the rules of a strategy leave to a model; `keep` is given its decision."""
+
+    asked: ReplyToGrade
+    strategy: Strategy
+    keep: Callable[[Decision], None]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The letters of the options, and none at the end."""
+        return (*OPTION_LETTERS[: len(self.asked.options)], _NONE)
+
+    def request(self, model: str, repeat: int = 0) -> ChatRequest:
+        """Return the call of a model about the reply."""
+        choices, schema = self.choices, None
+        options = dict(zip(choices[:-1], self.asked.options, strict=True))
+        # The published prompt knows letters only.
+        data: dict[str, Any] = {"reply": self.asked.reply[-_LONGEST:], "options": options}
+        listed = ""
+        if self.strategy.asks == "choose":
+            data = {"question": self.asked.response.question, "options": options} | data
+            listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in choices)
+            schema = ReplySchema("choice", object_of(choice={"type": "string", "enum": [*choices]}))
+        quoted = storable(json.dumps(data, ensure_ascii=False, indent=1))
+        prompt = prompt_of(_PROMPTS, self.strategy.asks or "", {"data": quoted, "choices": listed})
+        message = {"role": "user", "content": prompt}
+        return ChatRequest(model, (message,), _MAX_TOKENS, repeat=repeat, schema=schema)
+
+
+class _Choice(ReplyForm):
+    choice: str | Number
+
+
+class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
+    """Has a model read replies; each decision is kept in memory as soon as it is known."""
+
+    labels = Labels("reading", "answer", "read", "unread")
+
+    def __init__(
+        self, todo: Sequence[Undecided], asker: Asker, model: str, concurrency: int
+    ) -> None:
+        self._todo, self._asker, self._model = todo, asker, model
+        self._concurrency = concurrency
+
+    async def estimate(self) -> Usage:
+        """Return the expected usage; makes no call.
+
+        A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to
+        five times about a reply; the estimate has one call.
+        """
+        # What the estimate takes from the cache is not counted twice.
+        offline = self._asker.offline()
+        sizes: dict[str, int] = {}
+        for one in self._todo:
+            await asyncio.sleep(0)  # Ctrl-C is noticed between replies
+            try:
+                await self._choose(one, offline)
+            except CacheMiss:
+                prompt = str(one.request(self._model).messages[0]["content"])
+                sizes[prompt] = len(prompt) // _CHARACTERS
+            except CapevalError:
+                continue  # a stored failure, whose next call has no known cost
+        calls = len(sizes)
+        return Usage(
+            calls=calls, input_tokens=sum(sizes.values()), output_tokens=calls * _REPLY_TOKENS
+        )
+
+    def locked(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def plan(self) -> Plan[Stored[Decision]]:
+        return Plan(self._model, {}, self._todo)
+
+    async def perform(
+        self, plan: Plan[Stored[Decision]], record: Callable[[Stored[Decision]], None]
+    ) -> None:
+        def keep(one: Undecided, decision: Decision) -> None:
+            one.keep(decision)
+            record(Stored(one.asked.response.id, decision, decision.unscored or None))
+
+        await work_through(plan.todo, self._decide, concurrency=self._concurrency, record=keep)
+
+    def spent(self) -> Spent:
+        return Spent(self._asker.meter.usage, self._asker.meter.spent)
+
+    async def _decide(self, one: Undecided) -> Decision:
+        """Return a decision on a reply; a call that fails leaves it unscored."""
+        try:
+            option = await self._choose(one, self._asker)
+        except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
+            reason = f"the model that reads replies failed: {one_line(str(error))}"
+            return Decision(None, MODEL_FAILED, unscored=reason)
+        if option is None:
+            return one.strategy.end(one.asked, "model: none")
+        return Decision(option, "model")
+
+    async def _choose(self, one: Undecided, asker: Asker) -> int | None:
+        """Return the number of the option that the model finds, or None."""
+        choices = one.choices
+        if one.strategy.asks == "choose":
+
+            def read(value: Any, _: list[str]) -> str:
+                choice = str(in_form(_Choice, value).choice)
+                if choice not in choices:
+                    raise ReplyError(f"choice must be one of {', '.join(choices)}")
+                return choice
+
+            found = await asker.ask(
+                one.request(self._model), lambda reply: read_reply(reply.text, read)[0]
+            )
+            return None if found.value == _NONE else choices.index(found.value)
+        for repeat in range(_TRIES):
+            try:
+                request = one.request(self._model, repeat)
+                answer = await asker.ask(request, lambda reply: reply.text, attempts=1)
+            except ReplyBroken:
+                continue  # an empty reply is no letter
+            # Published code accepts the bare letter alone.
+            if answer.value in choices[:-1]:
+                return choices.index(answer.value)
+        return None

@@ -9,7 +9,7 @@ answered correctly with many frames and wrongly with one, by which TUNA-MCQ chos
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -19,9 +19,16 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.outputs import check_output
-from capeval.mcq.breakdown import MAIN_WAYS, benchmark_name, grouped
-from capeval.mcq.find_run import RESPONSES, find_grades
-from capeval.mcq.grades import GradedItem, GradedRun, Part, read_graded_run, shown_by
+from capeval.mcq.grades import (
+    GradedItem,
+    GradedRun,
+    Part,
+    find_grades,
+    read_graded_run,
+    shown_by,
+)
+from capeval.mcq.responses import RESPONSES
+from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,
     OUTPUT,
@@ -36,13 +43,11 @@ from capeval.options import (
 from capeval.show.numbers import NOTHING, percent, points, thousands
 from capeval.show.result import Result, write
 from capeval.show.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
-from capeval.stats.values import Floats, Interval, Mask, Missing, Value
+from capeval.stats.values import Floats, Interval, Mask, Missing
 from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, cut, listed, one_line
 
 Role = Literal["multi", "single", "picked", "shuffled"]
-"""What a run shows of each video: many frames in order, one frame, one frame picked for the
-question, or the same many frames out of order."""
 
 SHOWN: Mapping[Role, str] = {
     "multi": "all frames",
@@ -50,7 +55,7 @@ SHOWN: Mapping[Role, str] = {
     "picked": "the hand-picked frame",
     "shuffled": "the shuffled frames",
 }
-"""What each run shows, in words."""
+"""What each run shows of a video, in words."""
 
 _role = functools.partial(option, None, panel=INPUTS, metavar="RUN")
 
@@ -100,16 +105,15 @@ class Measure:
     share: bool = False
 
 
+_NOT_WITH = "Right with many frames, not with one"
+_NOT_WITH_PICKED = "Right with many, not with picked one"
 MEASURES = (
     Measure("multi_frame_gain", "multi", "single", "Multi-frame gain"),
     Measure("multi_frame_gain_picked", "multi", "picked", "Multi-frame gain, hand-picked frame"),
     Measure("frame_order_sensitivity", "multi", "shuffled", "Frame order sensitivity"),
     Measure("frame_information_disparity", "picked", "single", "Frame information disparity"),
-    Measure("needs_frames", "multi", "single", "Right with many frames, not with one", share=True),
-    Measure(
-        *("needs_frames_picked", "multi", "picked", "Right with many, not with picked one"),
-        share=True,
-    ),
+    Measure("needs_frames", "multi", "single", _NOT_WITH, share=True),
+    Measure("needs_frames_picked", "multi", "picked", _NOT_WITH_PICKED, share=True),
 )
 
 FEWEST_QUESTIONS = 20
@@ -162,57 +166,58 @@ def diagnose(
     buckets : (questions,) each; which questions are in it
     resamples, seed : of the bootstrap; all diagnostics of all buckets share the resamples
     """
-    videos = int(video.max(initial=-1)) + 1
-    tables = [
-        (at, one, _sums(correct[one.upper], correct[one.lower], video, bucket, videos))
-        for at, bucket in enumerate(buckets)
-        for one in MEASURES
-        if one.upper in correct and one.lower in correct
-    ]
+    measures = [one for one in MEASURES if one.upper in correct and one.lower in correct]
     found: list[dict[str, MeasureResult]] = [{} for _ in buckets]
+    tables = [
+        (results, one, _by_video(correct[one.upper], correct[one.lower], video, bucket))
+        for results, bucket in zip(found, buckets, strict=True)
+        for one in measures
+    ]
     if not tables:
         return found
-    # Columns of `_sums`: correct above, correct below, correct only above, questions.
-    above = np.stack([t[:, 2] if m.share else t[:, 0] for _, m, t in tables], axis=1)
-    below = np.stack([t[:, 3] if m.share else t[:, 1] for _, m, t in tables], axis=1)
+    above = np.stack([t[:, 2] if one.share else t[:, 0] for _, one, t in tables], axis=1)
+    below = np.stack([t[:, 3] if one.share else t[:, 1] for _, one, t in tables], axis=1)
     ratios = VideoRatios(above, below, resamples=resamples, seed=seed)
-    for n, (at, one, table) in enumerate(tables):
+    for n, (results, one, table) in enumerate(tables):
         interval = ratios.share(n) if one.share else ratios.ratio(n, table[:, 3] > 0)
-        found[at][one.name] = _result(one, table, interval)
+        results[one.name] = _result(one, table, interval)
     return found
 
 
-def _sums(
-    upper: Floats, lower: Floats, video: NDArray[np.int64], bucket: Mask, videos: int
-) -> Floats:
+def _by_video(upper: Floats, lower: Floats, video: NDArray[np.int64], bucket: Mask) -> Floats:
+    """Return numbers by video: correct above, correct below, correct only above, questions."""
     both = bucket & ~np.isnan(upper) & ~np.isnan(lower)
     right, other = upper[both], lower[both]
     columns = (right, other, right * (1 - other), np.ones_like(right))
+    videos = int(video.max(initial=-1)) + 1
     return np.stack([np.bincount(video[both], one, videos) for one in columns], axis=1)
 
 
 def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> MeasureResult:
     upper, lower, only, questions = (int(total) for total in table.sum(axis=0).round())
-    value: Value
+    value: float | None = None
+    reason: str | None = None
     if not questions:
-        value = Missing("no question has an answer in both runs")
+        reason = "no question has an answer in both runs"
     elif measure.share:
         value = only / questions
-    elif not lower:
-        value = Missing(f"no question is answered correctly with {SHOWN[measure.lower]}")
-    else:
+    elif lower:
         value = relative_change(upper, lower)
-    if isinstance(value, Missing):
-        interval = value
-    elif not measure.share and questions < FEWEST_QUESTIONS and not isinstance(interval, Missing):
-        interval = Missing(f"no interval from fewer than {FEWEST_QUESTIONS} questions")
-    base = 0 if measure.share else 1
+    else:
+        reason = f"no question is answered correctly with {SHOWN[measure.lower]}"
+    if isinstance(interval, Interval) and not measure.share:
+        interval = Interval(interval.low - 1, interval.high - 1)
+        if questions < FEWEST_QUESTIONS:
+            interval = Missing(f"no interval from fewer than {FEWEST_QUESTIONS} questions")
+    if reason:
+        interval = Missing(reason)
+    ends, why = (None, interval.reason) if isinstance(interval, Missing) else (interval, None)
     return MeasureResult(
-        value=None if isinstance(value, Missing) else value,
-        reason=value.reason if isinstance(value, Missing) else None,
-        low=None if isinstance(interval, Missing) else interval.low - base,
-        high=None if isinstance(interval, Missing) else interval.high - base,
-        interval_reason=interval.reason if isinstance(interval, Missing) else None,
+        value=value,
+        reason=reason,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
+        interval_reason=why,
         upper=upper,
         lower=lower,
         questions=questions,
@@ -226,17 +231,19 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
 _MAIN = ("multi_frame_gain", "frame_order_sensitivity")
 
 
-def _shown(pair: tuple[MeasureResult, Measure]) -> Kind:
+def _kind(pair: tuple[MeasureResult, Measure]) -> Kind:
     return interval_kind(percent if pair[1].share else points)
 
 
-_CHANGE = Kind(lambda pair: _shown(pair).show(pair[0]), after=lambda p: _shown(p).after(p[0]))
 _COLUMNS = [
     Column("Measure", words=True),
     Column("Questions", kind=COUNT),
     Column("More", kind=PERCENT),
     Column("Less", kind=PERCENT),
-    Column("Change [95%]", kind=_CHANGE),
+    Column(
+        "Change [95%]",
+        kind=Kind(lambda pair: _kind(pair).show(pair[0]), after=lambda p: _kind(p).after(p[0])),
+    ),
 ]
 
 
@@ -247,11 +254,11 @@ def _row(label: str, of: MeasureResult, measure: Measure) -> Row:
 
 def _reasons(rows: Sequence[Row]) -> list[str]:
     """Return why values or intervals are missing, each reason once."""
-    found = (row[-1][0] for row in rows if len(row) > 1)
+    found = [row[-1][0] for row in rows if len(row) > 1]
     lines = (
         f"{NOTHING}: {of.reason}" if of.reason else f"[{NOTHING}]: {of.interval_reason}"
         for of in found
-        if of.reason or of.interval_reason
+        if of.interval_reason
     )
     return list(dict.fromkeys(map(one_line, lines)))
 
@@ -260,7 +267,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
 
 
 class RoleRun(Part):
-    """A run in its role; `label` is what it shows of a video, `questions` how many it scores."""
+    """A run in its role: `label` names its frames, and `questions` counts its scores."""
 
     name: str
     path: str
@@ -294,19 +301,17 @@ class Temporal(Result, Part):
     notes: tuple[str, ...]
 
     def headline(self) -> str:
-        found = self.overall
+        shown = [one for one in MEASURES if one.name in self.overall]
         parts = []
-        shown = [one for one in MEASURES if one.name in found]
         for one in [one for one in shown if one.name in _MAIN] or shown[:1]:
-            of = found[one.name]
-            ends = f"[{NOTHING}]" if of.low is None else f"[{points(of.low)}, {points(of.high)}]"
-            value = f"{points(of.value)}% {ends}"
-            value = value if of.value is not None else f"has no value ({of.reason})"
-            parts.append(f"{one.title.lower()} {value}")
+            of = self.overall[one.name]
+            change = f"has no value ({of.reason})"
+            if of.value is not None:
+                change = f"{points(of.value)}%{interval_kind(points).after(of)}"
+            parts.append(f"{one.title.lower()} {change}")
         on = f" on {benchmark_name(self.benchmark)}" if self.benchmark else ""
-        asked = max(of.questions for of in found.values())
-        who = one_line(self.model, 80)
-        return f"{who}{on}: {', '.join(parts)}; {counted(asked, 'question')}."
+        asked = counted(max(of.questions for of in self.overall.values()), "question")
+        return f"{one_line(self.model, 80)}{on}: {', '.join(parts)}; {asked}."
 
     def pages(self, *, full: bool = False) -> list[Page]:
         rows: list[Row] = [["All questions"]] if self.by else []
@@ -327,7 +332,7 @@ class Temporal(Result, Part):
             Page(
                 [table],
                 about="95% intervals by paired bootstrap over videos",
-                notes=self._notes(),
+                notes=self._about_runs(),
                 warnings=[one_line(note, 600) for note in self.notes],
                 signatures=[*dict.fromkeys(one_line(r.signature, 600) for r in self.runs.values())],
             )
@@ -344,14 +349,14 @@ class Temporal(Result, Part):
         ]
 
     def _heading(self, measure: Measure) -> str:
-        """Return a measure with what its two runs show."""
+        """Return a measure with the frames of its two runs."""
         upper, lower = (self.runs[role].label for role in (measure.upper, measure.lower))
         if measure.share:
             return f"Right with {upper}, wrong with {lower}"
         # The heading names both runs, so that the name need not say which frame it is.
         return f"{measure.title.partition(',')[0]} ({upper} / {lower})"
 
-    def _notes(self) -> list[str]:
+    def _about_runs(self) -> list[str]:
         runs = self.runs.items()
         lines = [", ".join(f"{role} {one_line(run.name, 80)} ({run.label})" for role, run in runs)]
         asked = max(run.questions for _, run in runs)
@@ -364,20 +369,8 @@ class Temporal(Result, Part):
         return lines
 
 
-_Key = tuple[str, str]
-
-
-def compared(
-    runs: Mapping[Role, GradedRun],
-    *,
-    tag: str | None = None,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Temporal:
-    """Return the diagnostics of one model's runs, by what they show.
-
-    `tag` groups the questions; by default it is that of the benchmark.
-    """
+def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal:
+    """Return the diagnostics of one model's runs."""
     if not any(one.upper in runs and one.lower in runs for one in MEASURES):
         raise UsageError(
             "nothing can be compared: name a run of many frames (--multi) and one of a single "
@@ -389,22 +382,31 @@ def compared(
     ):
         if len(names) > 1:
             raise UsageError(f"the runs are of several {about}: {listed(names)}")
-    answers = {
+    answers: dict[Role, dict[tuple[str, str], GradedItem]] = {
         role: {(one.benchmark, one.id): one for one in run.items} for role, run in runs.items()
     }
-    questions = _questions(runs, answers)
+    questions: dict[tuple[str, str], GradedItem] = {}
+    for role, of in answers.items():
+        for key, one in of.items():
+            known = questions.setdefault(key, one)
+            if (known.video, known.answer) != (one.video, one.answer):
+                raise InputError(
+                    f"question {one.id} has another video or answer than in the other runs",
+                    file=runs[role].path,
+                )
     first = next(iter(runs.values()))
-    used = tag or MAIN_WAYS.get(first.benchmark)
+    tag = o.by or MAIN_WAYS.get(first.benchmark)
     groups: dict[str, list[int]] = {}
-    if used and (tag or any(used in one.tags for one in questions.values())):
-        groups = grouped([*questions.values()], [used])[used]
-    # Sorted, so that the resamples do not depend on the order of the responses.
-    videos = {name: at for at, name in enumerate(sorted({q.video for q in questions.values()}))}
-    video = np.array([videos[one.video] for one in questions.values()], dtype=np.int64)
-    correct = {role: _correct(of, questions) for role, of in answers.items()}
+    if tag and (o.by or any(tag in one.tags for one in questions.values())):
+        groups = grouped([*questions.values()], [tag])[tag]
+    # Numbered in sorted order, so that resamples do not depend on the order of the responses.
+    video = np.unique([one.video for one in questions.values()], return_inverse=True)[1]
+    correct = {
+        role: np.array([_score(of.get(key)) for key in questions]) for role, of in answers.items()
+    }
     every = np.arange(len(video))
     masks = [every >= 0, *(np.isin(every, places) for places in groups.values())]
-    overall, *by = diagnose(correct, video, masks, resamples=resamples, seed=seed)
+    overall, *by = diagnose(correct, video, masks, resamples=o.resamples, seed=o.seed)
     asked_everywhere = set.intersection(*({*of} for of in answers.values()))
     return Temporal(
         benchmark=first.benchmark,
@@ -419,14 +421,18 @@ def compared(
             )
             for role, run in runs.items()
         },
-        tag=used if groups else None,
+        tag=tag if groups else None,
         overall=overall,
         by=dict(zip(groups, by, strict=True)),
         unpaired=len(questions) - len(asked_everywhere),
-        resamples=resamples,
-        seed=seed,
-        notes=tuple(_notes(runs, answers)),
+        resamples=o.resamples,
+        seed=o.seed,
+        notes=tuple(_differences(runs, answers)),
     )
+
+
+def _score(item: GradedItem | None) -> float:
+    return np.nan if item is None or item.correct is None else float(item.correct)
 
 
 def _label(role: Role, run: GradedRun) -> str:
@@ -434,35 +440,19 @@ def _label(role: Role, run: GradedRun) -> str:
     return labels.pop() if len(labels) == 1 else SHOWN[role]
 
 
-def _questions(
-    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedItem]]
-) -> dict[_Key, GradedItem]:
-    """Return every question once; those of one id must be the same in all runs."""
-    found: dict[_Key, GradedItem] = {}
-    for role, of in answers.items():
-        for key, one in of.items():
-            known = found.setdefault(key, one)
-            if (known.video, known.answer) != (one.video, one.answer):
-                raise InputError(
-                    f"question {one.id} has another video or answer than in the other runs",
-                    file=runs[role].path,
-                )
-    return found
-
-
-def _notes(
-    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[_Key, GradedItem]]
+def _differences(
+    runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[tuple[str, str], GradedItem]]
 ) -> Iterator[str]:
+    """Yield how the runs differ besides their frames, and from the runs of the paper."""
     strategies = dict.fromkeys(run.read_by for run in runs.values())
     if len(strategies) > 1:
         yield (
             f"the replies were read by different strategies ({listed(strategies)}); grade all runs "
             "with one --select"
         )
-    shuffled = answers.get("shuffled", {})
+    ordered, shuffled = (answers.get(role, {}) for role in ("multi", "shuffled"))
     differ = sum(
-        key in shuffled and _frame_set(one) != _frame_set(shuffled[key])
-        for key, one in answers.get("multi", {}).items()
+        _frame_set(ordered[key]) != _frame_set(shuffled[key]) for key in {*ordered} & {*shuffled}
     )
     if differ:
         yield (
@@ -474,14 +464,8 @@ def _notes(
         yield f"the single frame is the {label}; the TOMATO paper's measures are of a random one"
 
 
-def _frame_set(one: GradedItem) -> object:
-    indices = one.frames.get("indices")
-    return sorted(map(str, indices)) if isinstance(indices, list) else None
-
-
-def _correct(of: Mapping[_Key, GradedItem], questions: Iterable[_Key]) -> Floats:
-    values = ((of[key].correct if key in of else None) for key in questions)
-    return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+def _frame_set(one: GradedItem) -> list[str]:
+    return sorted(map(str, one.frames.get("indices") or ()))
 
 
 @command("mcq temporal", "as_json", "form_or_csv", "full")
@@ -505,7 +489,7 @@ def mcq_temporal(o: McqTemporalOptions) -> Temporal:
         read = [file for one in files.values() for file in (one, one.with_name(RESPONSES))]
         check_output(Path(o.out), read)
     runs = {role: read_graded_run(file) for role, file in files.items()}
-    result = compared(runs, tag=o.by, resamples=o.resamples, seed=o.seed)
+    result = _compared(runs, o)
     if o.out is not None:
         write(result, o.out, "table")
     return result

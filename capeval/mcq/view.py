@@ -1,4 +1,4 @@
-"""What a model sees of a question's video: which frames, in which order, and the subtitles."""
+"""The view of a video that a model gets: its frames, their order, and the subtitles."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ from capeval.video.sampling import Choice, Timeline
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
 # What --frames can be for a single frame: the middle one, or one index.
 _ONE_FRAME = r"1|[0-9]+,"
+_SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
 
 
 @dataclass(frozen=True)
 class VideoView:
-    """Which frames of a video the model sees.
+    """The choice and the order of the frames of a video.
 
     Attributes
     ----------
@@ -52,23 +53,18 @@ class VideoView:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse combinations that contradict each other, and what `--single` cannot be."""
-        if self.blind and (self.single or self.frames or self.order == "shuffled"):
+        """Refuse contradictory combinations, and a `single` that names no frame."""
+        others = self.frames or self.order == "shuffled"
+        if self.blind and (self.single or others):
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
-        if self.single and (self.frames or self.order == "shuffled"):
+        if self.single and others:
             raise UsageError("--single shows one frame; omit --frames and --shuffle")
         if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
-            raise UsageError(
-                f"--shuffle needs several frames, and --frames {self.frames} is one; "
-                "use --single for one frame"
-            )
-        if self.single and not re.fullmatch(
-            r"first|middle|random|[0-9]{1,9}|column:.+", self.single, re.ASCII
-        ):
-            raise UsageError(
-                f"--single {shown(self.single)}: must be first, middle, random, the index of a "
-                "frame from 0, or column:NAME"
-            )
+            message = f"--shuffle needs several frames, and --frames {self.frames} is one"
+            raise UsageError(f"{message}; use --single for one frame")
+        if self.single and not re.fullmatch(_SINGLE, self.single, re.ASCII):
+            which = "first, middle, random, the index of a frame from 0, or column:NAME"
+            raise UsageError(f"--single {shown(self.single)}: must be {which}")
 
     def policy_name(self, question: Question) -> str:
         if self.blind:
@@ -223,7 +219,7 @@ class Cue:
 def parse_subtitles(text: str) -> tuple[Cue, ...]:
     """Return the subtitles of SRT or VTT text in the order of time, without markup.
 
-    A cue whose end is not behind its start is left out, and so is one without text.
+    A cue without text, or with an end before its start, is left out.
 
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
@@ -266,8 +262,7 @@ def subtitles_at(cues: Sequence[Cue], times: Sequence[float]) -> tuple[str, ...]
 class SubtitleFiles:
     """Subtitles by the names of their videos.
 
-    InputError for a folder without subtitles, and for a video whose name several files have in
-    different folders.
+    InputError for a folder without subtitles, and for a name that files in several folders have.
     """
 
     def __init__(self, path: Path) -> None:

@@ -16,10 +16,10 @@ KINDS = ("rotation", "direction", "count")
 # What `capeval mcq answer` stores of the frames it showed.
 FRAMES: Mapping[str, Mapping[str, Any]] = {
     "multi": {"policy": "16", "indices": [0, 10, 20, 30]},
-    "single": {"policy": "1", "single": "random", "indices": [20]},
-    "picked": {"policy": "1", "single": "column:best", "indices": [30]},
+    "single": {"policy": "single random", "single": "random", "indices": [20]},
+    "picked": {"policy": "single column:best", "single": "column:best", "indices": [30]},
     "shuffled": {"policy": "16", "order": "shuffled", "indices": [20, 0, 30, 10]},
-    "blind": {"blind": True},
+    "blind": {"policy": "none"},
 }
 
 

@@ -262,14 +262,6 @@ async def test_other_questions_with_the_same_ids_do_not_replace_replies(tmp_path
     assert "m@2: 1 question will be asked again" in said.err
 
 
-async def test_a_part_of_a_mixed_file_belongs_to_the_same_run(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q", {"benchmark": "tomato"}, {"benchmark": "mine"})
-    await answered(tmp_path, questions)
-    said, requests = await answered(tmp_path, questions, "--only", "q0")
-    assert (said.code, requests) == (0, [])
-    assert "answered 1/1, 0 of them now" in said.out
-
-
 async def test_a_failed_call_has_no_line_beside_that_of_its_repetition(tmp_path: Path) -> None:
     """A run that is killed while it makes failed calls again can be graded."""
     questions = own_folder(tmp_path / "q", *({"question": f"Bad {n}?"} for n in range(4)), {})
@@ -294,9 +286,8 @@ async def test_a_failed_call_has_no_line_beside_that_of_its_repetition(tmp_path:
     assert all(len(found) == len(set(found)) for found in names)
 
 
-@pytest.mark.parametrize("asked", [6, 4])
-async def test_the_last_shard_takes_in_the_others(asked: int, tmp_path: Path) -> None:
-    questions = tomato_folder(tmp_path / "tomato", each=1)
+async def test_the_last_shard_takes_in_the_others(tmp_path: Path) -> None:
+    questions, asked = tomato_folder(tmp_path / "tomato", each=1), 4
     for shard in ("1/2", "2/2"):
         typed = ("--frames", "2", "--limit", str(asked), "--shard", shard)
         said, requests = await answered(tmp_path, questions, *typed)
@@ -316,15 +307,9 @@ WRONG = [
     (("--single", "first", "--frames", "4"), "--single shows one frame"),
     (("--single", "first", "--shuffle"), "--single shows one frame"),
     (("--single", "column:best"), "has no such field"),
-    (("--single", "column:word"), "must be the index of a frame"),
-    (("--single", "column:half"), "must be the index of a frame"),
-    (("--single", "column:yes"), "must be the index of a frame"),
-    (("--single", "column:none"), "must be the index of a frame"),
-    (("--single", "column:"), "--single"),
-    (("--single", "-1"), "--single"),
-    (("--single", "5.0"), "--single"),
+    *((("--single", f"column:{tag}"), "must be the index of a frame") for tag in ("word", "half")),
+    *((("--single", which), "--single") for which in ("column:", "-1", "5.0")),
     (("--blind", "--frames", "4"), "--blind shows no frames"),
-    (("--shuffle", "--frames", "1"), "--shuffle needs several frames"),
     (("--shuffle", "--frames", "7,"), "--shuffle needs several frames"),
     (("--blind", "--subtitles", "."), "--blind shows no frames"),
     (("--only", "q9"), "no question has the id"),
@@ -334,13 +319,11 @@ WRONG = [
     (("--frames", "many"), "many"),
     (("--videos", "nowhere"), "nowhere"),
     (("--shard", "3/2"), "--shard"),
-    (("--batch-size", "2"), "--batch-size is for models in this process"),
 ]
 
 
 async def test_a_mistake_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
-    tags = {"word": "this", "half": 0.5, "yes": True, "none": None}
-    own = own_folder(tmp_path / "q", tags)
+    own = own_folder(tmp_path / "q", {"word": "this", "half": 0.5})
     of_tomato = tomato_folder(tmp_path / "tomato", each=1)
     no_videos = "has no usable file for any of the 4 videos, such as human/clip-"
     others = (
@@ -380,21 +363,21 @@ class Scoring:
         ]  # fmt: skip
 
 
-def score(text: str) -> float:
-    return float(sum(map(ord, text)))
+def answers(questions: Path, captioner: Any = None, **more: Any) -> Any:
+    return capeval.mcq_answer(captioner or Scoring(), questions, **more)
 
 
 def test_likelihoods_are_in_the_order_of_the_options(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q")
-    made = capeval.mcq_answer(
-        Scoring(), questions, frames=2, likelihood=True, runs=tmp_path / "runs"
-    )
+    made = answers(own_folder(tmp_path / "q"), frames=2, likelihood=True)
     assert (made.asked, made.new, dict(made.unanswered)) == (1, 1, {})
     found = made.responses[0].likelihood
-    assert found is not None
-    assert found.text == tuple(score(text) for text in ("left", "right", "up"))
-    assert found.symbol == tuple(map(score, "ABC"))
-    assert found.symbol_text == tuple(map(score, ("A. left", "B. right", "C. up")))
+
+    def scores(*texts: str) -> tuple[float, ...]:
+        return tuple(float(sum(map(ord, text))) for text in texts)
+
+    assert found.text == scores("left", "right", "up")
+    assert found.symbol == scores(*"ABC")
+    assert found.symbol_text == scores("A. left", "B. right", "C. up")
     assert found.tokens["text"] == (4, 5, 2)
 
 
@@ -403,8 +386,7 @@ def test_a_system_prompt_reaches_captioners_that_have_no_place_for_it(
     tmp_path: Path, takes: bool
 ) -> None:
     captioner = Scoring(takes_system_prompts=takes)
-    questions = tomato_folder(tmp_path / "tomato", each=1)
-    capeval.mcq_answer(captioner, questions, limit=1, runs=tmp_path / "runs")
+    answers(tomato_folder(tmp_path / "tomato", each=1), captioner, limit=1)
     (request,) = captioner.requests
     assert request.kind == "answer"
     assert (request.system is not None) == takes
@@ -412,28 +394,19 @@ def test_a_system_prompt_reaches_captioners_that_have_no_place_for_it(
 
 
 def test_shuffled_frames_keep_the_times_of_the_ordered_ones(tmp_path: Path) -> None:
-    captioner = Scoring()
-    questions = own_folder(tmp_path / "q")
-    made = capeval.mcq_answer(captioner, questions, frames=6, shuffle=True, runs=tmp_path / "runs")
+    captioner, questions = Scoring(), own_folder(tmp_path / "q")
+    made = answers(questions, captioner, frames=6, shuffle=True)
     (request,) = captioner.requests
     assert list(request.times) == sorted(request.times)
     assert list(request.indices) == sorted(request.indices)
     assert numbers(request.frames) == made.responses[0].frames["indices"]
     assert numbers(request.frames) != list(request.indices)
-
-
-def test_two_shuffled_frames_are_always_turned_round(tmp_path: Path) -> None:
+    # A single frame cannot be shuffled, which is reported; two are always turned round.
+    made = answers(questions, frames="0.5fps", shuffle=True)
+    assert made.warnings == {"a single frame has no order": 1}
     questions = own_folder(tmp_path / "q", *({} for _ in range(8)))
-    made = capeval.mcq_answer(Scoring(), questions, frames=2, shuffle=True, runs=tmp_path / "runs")
+    made = answers(questions, frames=2, shuffle=True)
     assert {tuple(one.frames["indices"]) for one in made.responses} == {(23, 0)}
-
-
-def test_a_single_frame_that_cannot_be_shuffled_is_reported(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "q", {}, {})
-    made = capeval.mcq_answer(
-        Scoring(), questions, frames="0.5fps", shuffle=True, runs=tmp_path / "runs"
-    )
-    assert made.warnings == {"a single frame has no order": 2}
 
 
 def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Path) -> None:
@@ -441,9 +414,7 @@ def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Pa
         def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned]:
             return [Captioned(r.index, "A", Usage(), 0.0, self.name) for r in requests]
 
-    made = capeval.mcq_answer(
-        Silent(), own_folder(tmp_path / "q"), frames=2, likelihood=True, runs=tmp_path / "runs"
-    )
+    made = answers(own_folder(tmp_path / "q"), Silent(), frames=2, likelihood=True)
     assert "did not score every option" in made.unanswered["q0"]
     assert made.responses[0].reply is None
 
@@ -451,8 +422,7 @@ def test_a_model_without_likelihoods_leaves_the_question_unanswered(tmp_path: Pa
 def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
     reader = FakeReader(policy="2", count=lambda _: 2)
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
-    questions = own_folder(tmp_path / "q", *rows)
-    capeval.mcq_answer(Scoring(), questions, frames=reader, runs=tmp_path / "runs")
+    answers(own_folder(tmp_path / "q", *rows), frames=reader)
     assert sorted(reader.read_names) == ["v0", "v1", "v2", "v3"]
 
 
