@@ -17,10 +17,9 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
-from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
 from capeval.schema.annotation import id_text
-from capeval.text import complaints, counted, nearest, shown, with_plain_marks
+from capeval.text import complaints, counted, nearest, normalised, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)

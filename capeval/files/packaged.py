@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.reading import read_text
+from capeval.files.jsonl import read_text
 from capeval.text import storable
 
 _PACKAGE = Path(__file__).resolve().parent.parent

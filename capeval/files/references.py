@@ -16,8 +16,8 @@ from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
-from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
-from capeval.files.reading import json_values, read_bytes, validated_records, why_missing
+from capeval.files.captions import CaptionsFile, captions_in_memory, read_captions
+from capeval.files.jsonl import json_values, read_bytes, validated_records, why_missing
 from capeval.schema import Reference, Video
 
 LINES = "lines"

@@ -1,8 +1,9 @@
-"""Find the video files that annotations name, and the annotated video that a name means."""
+"""Names of videos: the files that annotations name, and the annotated video that a name means."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from capeval.errors import InputError, VideoError
-from capeval.files.reading import why_missing
+from capeval.files.jsonl import why_missing
 from capeval.schema import Annotation, Video
 from capeval.schema.annotation import id_text
 
@@ -185,3 +186,50 @@ def path_parts(name: str) -> tuple[str, ...]:
     path = PurePosixPath(name.replace("\\", "/"))
     path = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
     return tuple(part for part in path.parts if part not in ("/", "..")) or (name,)
+
+
+# ---- Names that only look alike ----------------------------------------------------------------
+
+# A folder before a name, and the suffix of a video or of a file made of it.
+_FOLDER = re.compile(r"^.*[/\\](?=[^/\\])")
+_SUFFIX = re.compile(r"\.(mp4|mkv|mov|avi|webm|m4v|mpe?g|gif|json|txt|jpe?g|png)$|(?<=^\d)\.0$")
+_ZEROS = re.compile(r"(?<![0-9.])0+(?=[0-9])")
+
+
+def _simplest(name: str) -> str:
+    name = " ".join(name.casefold().split())
+    return _ZEROS.sub("", _SUFFIX.sub("", _FOLDER.sub("", name)))
+
+
+def look_alike(lacking: Iterable[str], available: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first id that another side has in another form, and that form.
+
+    The forms differ in spaces, folder, suffix, case, leading zeros or a zero after the point.
+
+    >>> look_alike(["clip_07"], ["CLIP_7.mp4", "clip_8.mp4"])
+    ('clip_07', 'CLIP_7.mp4')
+    >>> look_alike(["clip_7"], ["clip_77"]) is None
+    True
+    """
+    forms = {_simplest(name): name for name in available}
+    for name in lacking:
+        other = forms.get(_simplest(name), name)
+        if other != name:
+            return name, other
+    return None
+
+
+def hint_of(pair: tuple[str, str] | None) -> str:
+    """Return what to do about a pair of ids, to be added to a message; nothing without one.
+
+    >>> hint_of(("a", "a.mp4"))
+    '; "a" and "a.mp4" look alike: write the ids alike in both files'
+    >>> hint_of(("7", "007"))
+    '; "7" and "007" look alike: leading zeros were lost; store the ids as text'
+    """
+    if pair is None:
+        return ""
+    how = "write the ids alike in both files"
+    if all(map(str.isdigit, pair)) and int(pair[0]) == int(pair[1]):
+        how = "leading zeros were lost; store the ids as text"
+    return f'; "{pair[0]}" and "{pair[1]}" look alike: {how}'

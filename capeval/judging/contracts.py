@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 from capeval.errors import ReplyError
-from capeval.files.label_matching import match_labels, normalised, read_relation
+from capeval.files.judgments import match_labels, read_relation
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.segments import repeats_note, segments
 from capeval.llm.replies import (
@@ -33,7 +33,7 @@ from capeval.llm.replies import (
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import listed, one_line, shown, storable, words
+from capeval.text import listed, normalised, one_line, shown, storable, words
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError
+from capeval.files.jsonl import read_text, validated
 from capeval.files.packaged import filled, packaged
-from capeval.files.reading import read_text, validated
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.judging.segments import VERSION
 from capeval.text import describe, nearest

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from capeval.files.reading import parse_json, read_text, validated
+from capeval.files.jsonl import parse_json, read_text, validated
 from capeval.mcq.breakdown import benchmark_name, way_name
 from capeval.mcq.find_run import GRADES
 from capeval.runs.sources import tested_model_warnings

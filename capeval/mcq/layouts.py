@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from capeval.errors import InputError
-from capeval.files.reading import json_object, json_values, validated
+from capeval.files.jsonl import json_object, json_values, validated
 from capeval.files.tables import CONTROL, is_table, read_table
 from capeval.files.videos import SUFFIXES
 from capeval.options import Notices

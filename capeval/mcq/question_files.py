@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import split_format
+from capeval.files.annotations import (
+    QUESTIONS,
+    benchmark_folder,
+    is_benchmark,
+    split_format,
+    tables_of,
+)
 from capeval.files.jsonl import dumps
-from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
 from capeval.mcq.layouts import LAYOUTS, QuestionFile, QuestionLayout, read_source
 from capeval.options import Notices, ignore
 from capeval.schema.question import Question, Response, Tag

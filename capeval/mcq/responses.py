@@ -21,9 +21,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import from_json
 
 from capeval.errors import InputError, UsageError
-from capeval.files.caption_layouts import recorded_reply
-from capeval.files.jsonl import dumps
-from capeval.files.reading import first_line, json_lines, parse_json, read_text, validated
+from capeval.files.captions import recorded_reply
+from capeval.files.jsonl import dumps, first_line, json_lines, parse_json, read_text, validated
 from capeval.files.tables import is_binary_table
 from capeval.mcq.find_run import RESPONSES
 from capeval.mcq.layouts import (

@@ -18,9 +18,8 @@ from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Analysis, analyse
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
-from capeval.files.metrics import MetricScores
 from capeval.files.outputs import check_output
-from capeval.files.ratings import RatingTable
+from capeval.files.ratings import MetricScores, RatingTable
 from capeval.options import (
     OUTPUT,
     FilePath,

@@ -39,13 +39,6 @@ Weight = Literal[1, 2, 3]
 Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
 
 
-def _strict_weight(value: Any) -> Any:
-    # Literal compares with ==, and True == 1 == 1.0: only an integer is a weight.
-    if type(value) is not int or value not in (1, 2, 3):
-        raise ValueError("must be the integer 1, 2 or 3")
-    return value
-
-
 def _as_list(value: Any) -> Any:
     # Published as "A,B" or "A, B"; a user's own data may have a list or nothing.
     if value is None:
@@ -71,7 +64,7 @@ class VisualElement:
 
     content: Sentence
     type: ElementType
-    weight: Annotated[Weight, BeforeValidator(_strict_weight)]
+    weight: Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from capeval.errors import CapevalError, InputError
-from capeval.files.caption_layouts import captions_in_memory, read_captions
+from capeval.files.captions import captions_in_memory, read_captions
 from capeval.schema import Annotation
 from tests.files.making import annotated
 from tests.files.workbooks import save_workbook

@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.caption_layouts import COLUMNS, read_captions
-from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.captions import (
+    COLUMNS,
+    captions_hash,
+    known_captions,
+    load_captions,
+    read_captions,
+)
 from capeval.files.tables import is_missing
 from capeval.schema import Caption
 from capeval.schema.annotation import id_text

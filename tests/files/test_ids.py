@@ -13,9 +13,8 @@ import pytest
 import capeval
 from capeval.errors import InputError
 from capeval.files.annotations import load_annotations
-from capeval.files.caption_layouts import read_captions
-from capeval.files.metrics import load_metrics
-from capeval.files.ratings import RatingTable, load_human
+from capeval.files.captions import read_captions
+from capeval.files.ratings import RatingTable, load_human, load_metrics
 from capeval.files.references import load_references
 from capeval.mcq.question_files import load_questions
 from tests.files.making import annotated, record

@@ -12,8 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.jsonl import JsonlAppender, dumps, whole_lines, write_atomic, write_jsonl
-from capeval.files.reading import json_lines, read_text
+from capeval.files.jsonl import (
+    JsonlAppender,
+    dumps,
+    json_lines,
+    read_text,
+    whole_lines,
+    write_atomic,
+    write_jsonl,
+)
 
 # Every code point, lone surrogates too: that is what captions can hold.
 TEXT = st.text(st.characters(), max_size=20)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capeval.files.annotations import load_annotations
-from capeval.files.caption_layouts import read_captions
+from capeval.files.captions import read_captions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 METADATA = DATA / "tuna_example_metadata.json"

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from capeval.errors import InputError
-from capeval.files.metrics import load_metrics
-from capeval.files.ratings import LabelTable, RatingTable, load_human
+from capeval.files.ratings import LabelTable, RatingTable, load_human, load_metrics
 from tests.files.workbooks import save_workbook
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import InputError
-from capeval.files.reading import first_line, parse_json, read_text
+from capeval.files.jsonl import first_line, parse_json, read_text
 
 pytestmark = pytest.mark.usefixtures("alone")
 

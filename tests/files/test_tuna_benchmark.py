@@ -18,8 +18,7 @@ import pytest
 from pyarrow import parquet
 
 from capeval.errors import InputError
-from capeval.files.annotations import load_annotations
-from capeval.files.tuna_benchmark import videos_of
+from capeval.files.annotations import load_annotations, videos_of
 from capeval.mcq.question_files import load_questions
 from capeval.runs.sources import annotations_of, default_videos
 

@@ -10,9 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.element_table import element_rows, load_element_table, table_bytes
+from capeval.files.judgments import (
+    element_rows,
+    load_element_table,
+    load_tuna_results,
+    table_bytes,
+    tuna_result,
+)
 from capeval.files.ratings import load_human
-from capeval.files.tuna_results import load_tuna_results, tuna_result
 from capeval.schema import Annotation, Provenance, Scored, Unscored
 from capeval.text import storable
 from tests.files.making import annotation_of

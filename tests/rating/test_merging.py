@@ -164,7 +164,7 @@ def made(rater: str, labels: str) -> RatedFile:
     return RatedFile(rater, Path(rater), given, ())
 
 
-ONE = {"i": KeyedItem("v", "s", (10,))}
+ONE = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(10,))}
 
 
 def test_agreement_is_its_definition() -> None:
@@ -207,7 +207,7 @@ def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
     events = [{"event": "x", "visual_elements": elements}]
     annotation = Annotation.model_validate({"index": "v", "events": events})
     files = [made("a", "elele"), made("b", "ececl")]
-    key = {"i": KeyedItem("v", "s", (5,))}
+    key = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(5,))}
     found = agreement_by_type(files, key, [annotation])
     assert list(found) == ["camera", "action"]
     camera, action = found["camera"], found["action"]
