@@ -220,6 +220,7 @@ def complaints(faults: ValidationError) -> list[tuple[tuple[int | str, ...], str
     found = []
     for fault in faults.errors(include_url=False):
         kind, given, limits = fault["type"], fault["input"], fault.get("ctx", {})
+        limits |= {name: f"{of:g}" for name, of in limits.items() if isinstance(of, float)}
         if kind == "too_short" and len(given) >= limits["min_length"]:
             continue  # its items are wrong, and have errors of their own
         of = _TYPES.get(kind.partition("_")[0])

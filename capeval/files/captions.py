@@ -91,8 +91,8 @@ def read_captions(
 
     InputError if no layout fits, a record is malformed, or captions cannot be joined to videos.
     """
-    path = Path(path)
-    if unknown := [name for name in columns or () if name not in COLUMNS]:
+    path, columns = Path(path), dict(columns or {})
+    if unknown := [name for name in columns if name not in COLUMNS]:
         what = f"--columns: {shown(unknown[0])} is not a column of captions"
         raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
     if read_bytes(path)[:1] == b"\x80":
@@ -102,15 +102,21 @@ def read_captions(
             file=path,
         )
     known = KnownVideos(annotations)
-    if is_table(path):
-        table = read_table(path)
-        notices, rows = _of_records(path, [*table.records()], known, columns, table)
-    elif isinstance(records := _json_records(path, columns or {}), dict):
-        notices, rows = _of_mapping(path, records, known)
-    else:
-        notices, rows = _of_records(path, records, known, columns)
+    table = read_table(path) if is_table(path) else None
+    how, records = ("", [*table.records()]) if table else _json_records(path, columns, known)
+    header = {name for _, row in records for name in row}
+    has_blanks = table is not None
+    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & header:
+        how, records = _of_lmms_eval(path, records, known)
+    elif not columns and {"index", "video", "prediction"} <= header:
+        how, has_blanks = "VLMEvalKit's predictions, joined by video", True
+        columns = {"index": "video", "caption": "prediction"}
+    notices, rows = _joined(path, records, known, columns, table)
+    if has_blanks:
+        # An empty cell is what any missing caption leaves.
+        rows = [(p, row | {"caption": _cell(row.get("caption"))}) for p, row in rows]
     found = _usable(path, rows)
-    notices = [f"{path}: {notice}" for notice in notices]
+    notices = [f"{path}: {notice}" for notice in ([how] if how else notices)]
     texts = [one.caption for one in found.captions]
     if len(texts) > 2 and len({*texts}) == 1:
         notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
@@ -181,18 +187,32 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
     return CaptionsFile(validated_records(Caption, left, file=file), tuple(notices))
 
 
-def _json_records(path: Path, columns: Mapping[str, str]) -> Records | dict[str, Any]:
-    """Return the records of JSON lines, a list or one object; or the object `{index: caption}`."""
+def _cell(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
+def _json_records(
+    path: Path, columns: Mapping[str, str], known: KnownVideos
+) -> tuple[str, Records]:
+    """Return how JSON was read if that is worth a notice, and its records.
+
+    JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
+    """
     found = json_values(path, nan=True)
     places, whole = found.records, found.whole
     if isinstance(whole, dict):
         if isinstance(whole.get("logs"), list):
             places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]
         elif not _is_record(whole, path, columns):
-            return whole
+            how, names = _names_of(path, [*whole], known)
+            pairs = zip(names, whole.values(), strict=True)
+            return how, [
+                (f"entry {n}", {"index": name, "caption": caption})
+                for n, (name, caption) in enumerate(pairs, start=1)
+            ]
     if not places:
         raise InputError("has no records", file=path)
-    return [(place, json_object(value, file=path, where=place)) for place, value in places]
+    return "", [(place, json_object(value, file=path, where=place)) for place, value in places]
 
 
 def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:
@@ -202,46 +222,62 @@ def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str])
     return bool(whole.keys() & {"caption", "doc_id", *columns.values()} or names_video)
 
 
-Layout = tuple[list[str], Records]
-"""How a file was read, in words, and the index and caption of each record."""
-
-
-def _of_mapping(path: Path, texts: Mapping[str, Any], known: KnownVideos) -> Layout:
-    """Return the captions of `{index: caption}`, or of what TUNA's converter makes of it."""
-    records = [(f"entry {n}", {"index": name}) for n, name in enumerate(texts, start=1)]
-    named = [known.find(name, "index") for name in texts]
-    missed = named.count(None)
-    if not known or not missed or texts.keys() != {str(number) for number in range(len(texts))}:
-        indexes, notices = _with_file_names([*texts], named)
-        return notices, _joined(records, indexes, [*texts.values()])
+def _names_of(path: Path, names: Sequence[str], known: KnownVideos) -> tuple[str, Sequence[str]]:
+    """Return the names of `{index: caption}`; TUNA's converter has row numbers in their place."""
+    missed = [known.find(name, "index") for name in names].count(None)
+    if not known or not missed or {*names} != {str(number) for number in range(len(names))}:
+        return "", names
     what = "names videos by their row number, as TUNA's converter of predictions does"
-    if missed < len(texts) or len(known) != len(texts):
+    if missed < len(names) or len(known) != len(names):
         raise InputError(
-            f"{what}; its {counted(len(texts), 'row')} cannot be joined to "
+            f"{what}; its {counted(len(names), 'row')} cannot be joined to "
             f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
             "skips what it does not know; give the predictions from which it was converted",
             file=path,
         )
-    indexes = known.in_order(range(len(texts))) or []
-    notices = [f"{what}; joined in the order of the annotations"]
-    return notices, _joined(records, indexes, [*texts.values()])
+    return f"{what}; joined in the order of the annotations", known.in_order(names) or names
 
 
-def _of_records(
+def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> tuple[str, Records]:
+    """Return how lmms-eval's log is joined to the videos, and index and caption of each record."""
+    fields = [_texts(row) for _, row in records]
+    matched = {
+        name: [known.find(texts[name], name) if name in texts else None for texts in fields]
+        for name in fields[0]
+    }
+    best = max(matched, key=lambda name: len({*matched[name]} - {None}), default=None)
+    named: Sequence[Any] | None
+    if best is not None and any(matched[best]):
+        how = best
+        named = [one or texts.get(best) for one, texts in zip(matched[best], fields, strict=True)]
+    else:
+        how = "doc_id in the order of the annotations"
+        named = known.in_order([row.get("doc_id") for _, row in records])
+    if named is None:
+        raise InputError(
+            f"lmms-eval's log has no field with the names of the annotated videos, and its doc_id "
+            f"is not each number from 0 to {len(known) - 1}; log the video's name with each sample",
+            file=path,
+        )
+    return f"lmms-eval's log, joined by {how}", [
+        (
+            place,
+            {"index": name, "caption": recorded_reply(row.get("filtered_resps", row.get("resps")))},
+        )
+        for (place, row), name in zip(records, named, strict=True)
+    ]
+
+
+def _joined(
     path: Path,
     records: Records,
     known: KnownVideos,
-    columns: Mapping[str, str] | None,
-    table: FileTable | None = None,
-) -> Layout:
-    """Return the captions of records or rows, in a known layout or by `COLUMNS`."""
+    columns: Mapping[str, str],
+    table: FileTable | None,
+) -> tuple[list[str], Records]:
+    """Return notices, and the records with the annotated videos as `index`, by `COLUMNS`."""
     header = [*dict.fromkeys(name for _, row in records for name in row)]
-    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & {*header}:
-        return _of_lmms_eval(path, records, known)
-    is_vlmevalkit = not columns and {"index", "video", "prediction"} <= {*header}
-    if is_vlmevalkit:
-        columns = {"index": "video", "caption": "prediction"}
-    found = _roles(path, header, columns or {})
+    found = _roles(path, header, columns)
     (caption,), model = found["caption"], next(iter(found["model"]), "")
     for name in (model, *(name for name in header if folded(name) == "system")):
         models = {str(row[name]) for _, row in records if not is_missing(row.get(name))}
@@ -249,25 +285,21 @@ def _of_records(
             what = f"has captions of {counted(len(models), 'model')} ({listed(sorted(models))})"
             raise InputError(f"{what}; give each its own file", file=path, field=name)
     index, named = _indexes(path, records, found["index"], known)
-    given = [row.get(index) for _, row in records]
     if table:
         table.check_whole(index)
-    indexes, notices = _with_file_names(given, named)
+    given = [id_text(row.get(index)) for _, row in records]
+    indexes = [one or name for one, name in zip(named, given, strict=True)]
+    notices = []
     is_own = (folded(index), folded(caption)) == ("index", "caption")
-    if is_vlmevalkit:
-        notices = ["VLMEvalKit's predictions, joined by video"]
-    elif not is_own and {"index", "caption"} - {*(columns or ())}:
-        notices = [f"the index is {shown(index)}, the caption {shown(caption)}", *notices]
+    if not is_own and {"index", "caption"} - {*columns}:
+        notices.append(f"the index is {shown(index)}, the caption {shown(caption)}")
+    if changed := sum(map(ne, indexes, given)):
+        notices.append(f"{counted(changed, 'index', 'indexes')} joined as file names")
     rows = []
     for (place, row), one in zip(records, indexes, strict=True):
-        writer = None if is_missing(row.get(model)) else row[model]
         keeps_fields = is_own and not columns and table is None
-        fields = {**(row if keeps_fields else {"model": writer}), "index": one}
-        if caption in row:
-            # An empty cell is what any missing caption leaves.
-            is_none = (table or is_vlmevalkit) and is_missing(row[caption])
-            fields["caption"] = None if is_none else row[caption]
-        rows.append((place, fields))
+        fields = {**(row if keeps_fields else {"model": _cell(row.get(model))}), "index": one}
+        rows.append((place, fields | ({"caption": row[caption]} if caption in row else {})))
     return notices, rows
 
 
@@ -329,47 +361,6 @@ def _indexes(
             found[name].append(videos.get(name))
     index = next((name for name in columns if any(found[name])), columns[0])
     return index, found[index]
-
-
-def _with_file_names(
-    given: Sequence[Any], named: Sequence[str | None]
-) -> tuple[list[Any], list[str]]:
-    """Return the indexes of given names, where they are known, and a notice of changed ones."""
-    texts = [*map(id_text, given)]
-    indexes = [one or name for one, name in zip(named, texts, strict=True)]
-    changed = sum(map(ne, indexes, texts))
-    what = f"{counted(changed, 'index', 'indexes')} joined as file names"
-    return indexes, [what] if changed else []
-
-
-def _joined(records: Records, indexes: Sequence[Any], captions: Sequence[Any]) -> Records:
-    return [
-        (place, {"index": index, "caption": caption})
-        for (place, _), index, caption in zip(records, indexes, captions, strict=True)
-    ]
-
-
-def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> Layout:
-    nested = (row.get("filtered_resps", row.get("resps")) for _, row in records)
-    replies = [*map(recorded_reply, nested)]
-    fields = [_texts(row) for _, row in records]
-    matched = {
-        name: [known.find(texts[name], name) if name in texts else None for texts in fields]
-        for name in fields[0]
-    }
-    best = max(matched, key=lambda name: len({*matched[name]} - {None}), default=None)
-    if best is not None and any(matched[best]):
-        named = [one or texts.get(best) for one, texts in zip(matched[best], fields, strict=True)]
-        return [f"lmms-eval's log, joined by {best}"], _joined(records, named, replies)
-    found = known.in_order([row.get("doc_id") for _, row in records])
-    if found is None:
-        raise InputError(
-            f"lmms-eval's log has no field with the names of the annotated videos, and its doc_id "
-            f"is not each number from 0 to {len(known) - 1}; log the video's name with each sample",
-            file=path,
-        )
-    how = "joined by doc_id in the order of the annotations"
-    return [f"lmms-eval's log, {how}"], _joined(records, found, replies)
 
 
 def recorded_reply(replies: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Text, JSON and JSON lines: read strictly, appended line by line, written completely or not at all.
+"""Text, JSON and JSON lines: read strictly, appended line by line, written whole or not at all.
 
 Every mistake of a file is an `InputError` of one line.
 """

@@ -237,7 +237,7 @@ def load_human(
     keys = Keys.of_table(table, chosen)
     metrics = {name: table.numbers(name) for name in metric_columns}
     if "rater" in chosen:
-        names, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
+        raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
     else:
         table.check_unique(list(keys), "video_id, system")
         given = {wide.get(name, "human"): table.numbers(chosen[name]) for name in wide or ["score"]}
@@ -247,11 +247,11 @@ def load_human(
             for rater in given
             if rater not in rated
         )
-        names, ratings = tuple(rated), np.stack([*rated.values()])
+        raters, ratings = tuple(rated), np.stack([*rated.values()])
     return RatingTable(
         table.file,
         keys,
-        names,
+        raters,
         ratings,
         metrics,
         warnings=tuple(warnings),

@@ -115,8 +115,8 @@ class FileTable:
         return zip(self.places, map(dict, self.rows), strict=True)
 
     def take(self, rows: Sequence[int]) -> FileTable:
-        kept, places = ([of[row] for row in rows] for of in (self.rows, self.places))
-        return replace(self, rows=kept, places=places)
+        places = [self.places[row] for row in rows]
+        return replace(self, rows=[self.rows[row] for row in rows], places=places)
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
         where = "" if row is None else self.places[row]

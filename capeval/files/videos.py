@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -67,18 +68,17 @@ class VideoFolder:
         if asked.parts[1:] and first == self.path.name and not (self.path / first).is_dir():
             # Relative to the annotations, next to which is the folder of the videos.
             asked = asked.relative_to(first)
-        try:
-            file = self.path / asked
+        file = self.path / asked
+        with suppress(OSError):  # no file can have so long a name
             # A link that leads nowhere is found, too: the reader's error says where it leads.
             if file.is_file() or (file.is_symlink() and not file.exists()):
                 return file
-        except OSError:
-            raise VideoError("no file can have this name") from None
-        found = self._by_name.get(normalize("NFC", asked.name), [])
         # A name with a folder means that folder; a bare name any folder, this one first.
         folder = normalize("NFC", str(asked.parent))
-        beside = [file for file in found if normalize("NFC", str(file.parent)) == folder]
-        found = beside or ([] if len(asked.parts) > 1 else found)
+        everywhere = self._by_name.get(normalize("NFC", asked.name), [])
+        found = [one for one in everywhere if normalize("NFC", str(one.parent)) == folder]
+        if not found and not asked.parts[1:]:
+            found = everywhere
         if len(found) == 1:
             return self.path / found[0]
         if found:
@@ -190,15 +190,13 @@ def path_parts(name: str) -> tuple[str, ...]:
 
 # ---- Names that only look alike ----------------------------------------------------------------
 
-# A folder before a name, and the suffix of a video or of a file made of it.
-_FOLDER = re.compile(r"^.*[/\\](?=[^/\\])")
-_SUFFIX = re.compile(r"\.(mp4|mkv|mov|avi|webm|m4v|mpe?g|gif|json|txt|jpe?g|png)$|(?<=^\d)\.0$")
+_MADE_OF_VIDEO = re.compile(r"\.(json|txt|jpe?g|png)$|(?<=\d)\.0$")
 _ZEROS = re.compile(r"(?<![0-9.])0+(?=[0-9])")
 
 
 def _simplest(name: str) -> str:
-    name = " ".join(name.casefold().split())
-    return _ZEROS.sub("", _SUFFIX.sub("", _FOLDER.sub("", name)))
+    name = " ".join(path_parts(name)[-1].casefold().split())
+    return _ZEROS.sub("", _MADE_OF_VIDEO.sub("", name))
 
 
 def look_alike(lacking: Iterable[str], available: Iterable[str]) -> tuple[str, str] | None:

@@ -78,7 +78,7 @@ class _Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     _omitted: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are not written when they are None, as in lines of versions that lack them."""
+    """Fields that are not written when they are None."""
 
     @model_serializer(mode="wrap")
     def _without_unrecorded(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
