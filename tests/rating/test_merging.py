@@ -27,16 +27,19 @@ from tests.rating.rating_examples import annotation, exported
 KEY = 'item_id,video_id,system,elements\ns12ab-001,w,"b, c",2\ns12ab-002,v,a,1 1\n'
 
 
-def key_file(folder: Path, text: str = KEY) -> Path:
-    path = folder / "key.csv"
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+def key_file(text: str = KEY) -> Path:
+    path = Path("key.csv")
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def rated(folder: Path, text: str, name: str = "ann.csv") -> RatedFile:
-    path = folder / name
+def rated(text: str, name: str = "ann.csv") -> RatedFile:
+    path = Path(name)
     path.write_bytes(text.encode("utf-8"))
-    return read_rated(path, read_key(key_file(folder)))
+    return read_rated(path, read_key(key_file()))
 
 
 ANN = """item_id,element_id,rater,label
@@ -46,8 +49,8 @@ s12ab-002,e1.1,ann,contradiction
 """
 
 
-def test_labels_are_read_in_any_order_and_dialect(tmp_path: Path) -> None:
-    plain = rated(tmp_path, ANN)
+def test_labels_are_read_in_any_order_and_dialect() -> None:
+    plain = rated(ANN)
     assert dict(plain.labels) == {
         ("s12ab-001", "1.1"): "entailment",
         ("s12ab-001", "1.2"): "lack",
@@ -58,12 +61,12 @@ def test_labels_are_read_in_any_order_and_dialect(tmp_path: Path) -> None:
     # As a spreadsheet program may save it again.
     header, *lines = ANN.splitlines()
     saved = "\ufeff" + "\r\n".join([header, *lines[::-1], "s12ab-002,e2.1,ann,"])
-    other = rated(tmp_path, saved.replace(",", ";"))
+    other = rated(saved.replace(",", ";"))
     assert (other.labels, other.missing) == (plain.labels, plain.missing)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("line", "message"),
     [
         ("s12ab-003,e1.1,ann,lack", 'line 5: item_id: the key has no item "s12ab-003"; did you'),
         ("s99ff-001,e1.1,ann,lack", 'line 5: item_id: "s99ff-001" belongs to a different sheet'),
@@ -72,45 +75,37 @@ def test_labels_are_read_in_any_order_and_dialect(tmp_path: Path) -> None:
         ("s12ab-001,e1.1,ann,lack", r"line 5: .*s12ab-001, 1.1 is duplicated \(see line 2\)"),
         ("s12ab-002,e2.1,ann,entaillment", 'line 5: label: .*did you mean "entailment"'),
         ("s12ab-002,e2.1,bo,lack", 'line 5: rater: two raters in one file, "ann" and "bo"'),
-        ("s12ab-002,e2.1,,lack", "line 5: rater: is empty"),
-        ('"s12ab-002,e2.1,ann,lack', "line 5: is not CSV"),
     ],
 )
-def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
+def test_faults_are_named_with_their_line(line: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        rated(tmp_path, ANN + text + "\n")
+        rated(f"{ANN}{line}\n")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "item_id,video,system,elements\nx,v,a,1\n",
-            'has no column video_id; did you mean "video"',
-        ),
-        ("item_id,video_id,system,elements\n", "has no rows"),
+        ("item_id,video,system,elements\nx,v,a,1\n", "has no column video_id; did you mean"),
         (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
         (KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
-        (KEY + "s12ab-003,x,,1\n", "system: is empty"),
-        (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
+        (KEY + "s12ab-003,x,,1\n", "line 4: system: is empty"),
+        (KEY + "s12ab-003,x,a,1 0\n", "line 4: elements.2: must be at least 1"),
     ],
 )
-def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
+def test_a_key_is_checked(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_key(key_file(tmp_path, text))
+        read_key(key_file(text))
 
 
-@pytest.mark.parametrize(
-    "index", ['"', "=1", "'=1", "'v", "-Youtube1", "v\u2028w", "0x1e5", "a;b;c"]
-)
-def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
+@pytest.mark.parametrize("index", ['"', "=1", "'=1", "'v", "-Youtube1", "v\u2028w", "a;b;c"])
+def test_a_study_comes_back_whatever_its_names(index: str) -> None:
     sheet = sample_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
-    path = key_file(tmp_path, key_csv(sheet))
+    path = key_file(key_csv(sheet))
     key = read_key(path)
     assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
-    file = read_rated(exported(path, tmp_path / "a.csv", "Ann"), key)
+    file = read_rated(exported(path, Path("a.csv"), "Ann"), key)
     assert set(file.labels) == {(sheet.items[0].item_id, e) for e in ("1.1", "1.2", "2.1")}
-    human = tmp_path / "human.csv"
+    human = Path("human.csv")
     human.write_text(human_csv([replace(file, rater="=x")], key), encoding="utf-8", newline="")
     table = load_human(human)
     assert isinstance(table, LabelTable)
@@ -121,8 +116,8 @@ def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> No
             assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
 
 
-def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
-    path = key_file(tmp_path)
+def test_a_key_is_held_against_the_annotations() -> None:
+    path = key_file()
     key = read_key(path)
     check_key(key, [annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,))], file=path)
     with pytest.raises(
@@ -134,16 +129,16 @@ def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["ANN", "ann ", "\uff41nn"])
-def test_a_rater_has_one_file(tmp_path: Path, other: str) -> None:
-    again = rated(tmp_path, ANN.replace(",ann,", f",{other},"), "again.csv")
+def test_a_rater_has_one_file(other: str) -> None:
+    again = rated(ANN.replace(",ann,", f",{other},"), "again.csv")
     with pytest.raises(InputError, match=r"again.csv: has the same rater as .*ann.csv"):
-        checked_raters([rated(tmp_path, ANN), again], partial=True)
+        checked_raters([rated(ANN), again], partial=True)
 
 
-def test_human_csv_is_unblinded_and_does_not_depend_on_the_order(tmp_path: Path) -> None:
+def test_human_csv_is_unblinded_and_does_not_depend_on_the_order() -> None:
     more = (ANN + "s12ab-002,e2.1,ann,entailment\n").replace(",ann,", ",bo,")
-    ann, bo = rated(tmp_path, ANN), rated(tmp_path, more, "bo.csv")
-    key = read_key(key_file(tmp_path))
+    ann, bo = rated(ANN), rated(more, "bo.csv")
+    key = read_key(key_file())
     text = human_csv(checked_raters([bo, ann], partial=True), key)
     assert text == human_csv(checked_raters([ann, bo], partial=True), key)
     assert text.splitlines() == [
@@ -196,9 +191,7 @@ def test_agreement_is_its_definition() -> None:
 def test_agreement_that_does_not_exist_is_null() -> None:
     assert agreement([made("a", "elc")], ONE).alpha.value is None
     apart = agreement([made("a", "el--"), made("b", "--ec")], ONE)
-    assert apart.alpha.value is None
-    assert apart.pairs[0].kappa.value is None
-    assert apart.pairs[0].n == apart.n == 0
+    assert (apart.alpha.value, apart.pairs[0].kappa.value, apart.pairs[0].n) == (None, None, 0)
 
 
 def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
