@@ -195,6 +195,7 @@ _SENTENCES = {
     "string_pattern_mismatch": "is blank",
     "string_too_short": "is empty",
     "too_short": "needs at least {min_length}, and has {actual_length}",
+    "too_long": "takes at most {max_length}, and has {actual_length}",
     "value_error": "{error}",
 }
 # Errors of type are named after the type, such as int_parsing and int_from_float.

@@ -161,17 +161,17 @@ class Inputs:
 
 
 class _Judged(_Noun):
-    _omitted = frozenset({"explanations"})
-
     index: str
     inputs: Inputs | None = None
     """None where the verdicts were made elsewhere."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
     provenance: Annotated[Provenance, AfterValidator(_shared)] = Field(default_factory=Provenance)
+    status: str
+    reason: str | None = None
 
 
-class Scored(_Judged):
+class Scored(Verdict, _Judged):
     """A judged caption.
 
     With repeats, `relations` is the majority, `explanations` are of the first repeat that agrees
@@ -180,11 +180,6 @@ class Scored(_Judged):
 
     status: Literal["scored"] = "scored"
     reason: None = None
-    candidate_events: tuple[str, ...]
-    matches: tuple[ReferenceNumber | None, ...]
-    relations: Relations
-    explanations: Explanations = None
-    notes: tuple[str, ...] = ()
     repeats: tuple[Verdict, ...] = ()
 
 
@@ -207,8 +202,7 @@ JUDGMENT: TypeAdapter[Scored | Unscored] = TypeAdapter(Judgment)
 def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
     """Return why no judge can have given these verdicts on this annotation, or None."""
     shape = [len(event.visual_elements) for event in annotation.events]
-    verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
-    for verdict in verdicts:
+    for verdict in (judgment, *judgment.repeats):
         numbers = [number for number in verdict.matches if number is not None]
         for given in (verdict.relations, verdict.explanations):
             if given is not None and [len(event) for event in given] != shape:

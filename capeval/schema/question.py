@@ -31,12 +31,6 @@ Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
 
 
-def _can_be_lettered(options: tuple[str, ...]) -> tuple[str, ...]:
-    if not 2 <= len(options) <= len(OPTION_LETTERS):
-        raise ValueError("must be 2 to 26 options")
-    return options
-
-
 def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
     taken = sorted(tags.keys() & Response.model_fields.keys())
     if taken:
@@ -64,7 +58,7 @@ class Question(BaseModel):
     benchmark: Text = "own"
     video: Name
     question: Text
-    options: Annotated[tuple[Text, ...], AfterValidator(_can_be_lettered)]
+    options: tuple[Text, ...] = Field(min_length=2, max_length=len(OPTION_LETTERS))
     answer: Annotated[str, StringConstraints(strict=True)]
     tags: Annotated[Mapping[str, Tag], AfterValidator(_fit_a_response)] = Field(
         default_factory=dict

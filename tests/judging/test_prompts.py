@@ -165,9 +165,9 @@ classify = "classify.txt"
 BROKEN_SETS = {
     "": "set.toml: is empty",
     "contract = ": "set.toml: broken TOML",
-    'contract = "spans"': "set.toml: templates: Field required",
-    SET.replace('"spans"', '"tunna"'): "contract: Input should be 'spans'",
-    SET.replace("split =", "splitt ="): "templates.split: Field required",
+    'contract = "spans"': "set.toml: templates: is missing",
+    SET.replace('"spans"', '"tunna"'): "contract: must be 'spans'",
+    SET.replace("split =", "splitt ="): "templates.split: is missing",
     SET.replace('"split.txt"', '"gone.txt"'): "gone.txt: does not exist",
     SET.replace('"split.txt"', '"match.txt"'): "contain the placeholder {caption} exactly once",
     SET + "[more]\nx = 1\n": "more: ",

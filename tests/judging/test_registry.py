@@ -179,9 +179,9 @@ def raising(attribute: str, error: BaseException) -> Any:
     [
         (Judge, "it is a class; pass an object, Judge()"),
         (object(), "an object with a method judge"),
-        (Judge(name=""), "name: String should have"),
+        (Judge(name=""), "name: is empty"),
         (Judge(is_baseline=None), "is_baseline"),
-        (Judge(identity="v2"), "identity: Input should be"),
+        (Judge(identity="v2"), "identity: must be"),
         (Judge(concurrency=0), "concurrency"),
         (Judge(prompts=b"x"), "prompts"),
         (Judge(base_url="elsewhere"), "the base URL must look like"),

@@ -236,7 +236,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
         [tuna(reply="B")],
         'tags: no tag can be called "reply", which responses.jsonl uses itself',
     ),
-    ("q.json", [tuna(question="\ud800")], "question: Input should be a valid string"),
+    ("q.json", [tuna(question="\ud800")], "question: must be text"),
     # TOMATO
     ("count.json", second(answer=3), "question 5: answer: must be the number of an option from 0,"),
     ("count.json", second(options=[1, [2]]), "question 5: options.2: must be text, not [2]"),

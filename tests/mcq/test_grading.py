@@ -380,11 +380,11 @@ def scored(**changes: Any) -> dict[str, Any]:
         ({"options": ["only"]}, "options: must be 2 to 26 options"),
         ({"reply": 3}, "reply"),
         ({"level": {"a": 1}}, "line 2: level: must be text, a number, true, false, null or a"),
-        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: Input should be greater than or"),
-        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: Input should be a valid number, not "1"'),
+        (scored(symbol=[-0.5, 1, 2, 3]), "likelihood.symbol.1: must be at least 0"),
+        (scored(text=[0, "1", 2, 3]), 'likelihood.text.2: must be a number, not "1"'),
         ("[1]", "line 2: must be a JSON object"),
         ('{"id": ', "line 2: broken JSON"),
-        ('{"id": "1"}', "Field required"),
+        ('{"id": "1"}', "is missing"),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(
