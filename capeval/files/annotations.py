@@ -35,7 +35,7 @@ from capeval.files.tables import read_table
 from capeval.files.videos import VideoFolder
 from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
-from capeval.text import counted, describe, listed, shown
+from capeval.text import counted, describe, shown
 
 AnnotationReader = Callable[[Path], Iterable[tuple[str, Any]]]
 """Reads a file or a folder of annotations and yields `(place, record)`.
@@ -221,16 +221,10 @@ def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[
         yield from json_records(path, on_fault)
         return
     for table in map(read_table, tables_of(path, ANNOTATIONS)):
-        if "events" not in table.header or "video" not in table.header:
-            has = listed(map(shown, table.header), 12)
-            raise table.error(f"needs the columns video and events, and has {has}")
-        rows = [(place, dict(row), _nested(row["events"])) for place, row in table.records()]
-        if missing := [str(row["video"]) for _, row, events in rows if not events]:
-            raise table.error(f"no events are given for {listed(missing)}", column="events")
-        for place, row, events in rows:
-            name = row["video"]
-            index = row["index"] if isinstance(row.get("index"), str) else name
-            yield place, {**row, "index": index, "events": events}
+        table.choose(["video", "events"])
+        for place, row in table.records():
+            index = row["index"] if isinstance(row.get("index"), str) else row["video"]
+            yield place, {**row, "index": index, "events": _nested(row["events"])}
 
 
 def _nested(value: Any) -> Any:

@@ -203,7 +203,6 @@ def _annotated(annotation: Annotation) -> dict[str, tuple[str | int, ...]]:
 
 
 def _events(verdict: Scored, number: int | None) -> str:
-    """Return the caption's events that are matched to a reference event, or to none."""
     pairs = zip(verdict.candidate_events, verdict.matches, strict=True)
     texts = (text.replace("\n", " ") or " " for text, match in pairs if match == number)
     return storable("\n".join(texts))

@@ -60,15 +60,15 @@ class Keys:
 
     @classmethod
     def of(cls, keys: Iterable[Key]) -> Keys:
-        """Return given keys as columns; there must be at least one."""
         videos, systems = zip(*keys, strict=True)
         return cls(videos, None if systems[0] is None else systems)
 
     @classmethod
     def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
         """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
+        table.check_whole(columns["video_id"])
         systems = table.names(columns["system"]) if "system" in columns else None
-        return cls(table.ids(columns["video_id"]), systems)
+        return cls(table.names(columns["video_id"]), systems)
 
     def __getitem__(self, row: int) -> Key:
         return self.videos[row], None if self.systems is None else self.systems[row]
@@ -80,7 +80,6 @@ class Keys:
         return zip(self.videos, self.systems or repeat(None), strict=False)
 
     def take(self, rows: Iterable[int]) -> Keys:
-        """Return the keys of some rows, in the order given."""
         rows = list(rows)
         systems = None if self.systems is None else [self.systems[row] for row in rows]
         return Keys([self.videos[row] for row in rows], systems)
@@ -416,7 +415,6 @@ class MetricScores:
         return self.name if self.measure is None else self.name.removesuffix(f":{self.measure}")
 
     def of_system(self, system: str | None) -> MetricScores:
-        """Return the same scores, of captions of a system."""
         return replace(
             self,
             scores={(video, system): score for (video, _), score in self.scores.items()},
@@ -485,7 +483,6 @@ def load_metrics(
 def _metric_columns(
     table: FileTable, name: str, mapped: dict[str, str], *, stored: bool
 ) -> dict[str, str]:
-    """Return the file's columns by capeval's names."""
     if not table.find("video_id", mapped):
         mapped.setdefault("video_id", "index")
     if stored:

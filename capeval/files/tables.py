@@ -60,26 +60,20 @@ def is_missing(value: Any) -> bool:
 
 
 def _name(cell: Any) -> str:
-    cell = id_text(cell)
-    text = "" if cell is None else str(cell).strip()
-    if not text:
+    cell = "" if cell is None else id_text(cell)
+    if not isinstance(cell, str):
+        raise ValueError("must be text or a whole number")  # noqa: TRY004 - pydantic's
+    if not (text := cell.strip()):
         raise ValueError("is empty")
     if CONTROL.search(text):
         raise ValueError(f"{shown(text)} has a control character, which names must not have")
     return text
 
 
-def _id(cell: Any) -> str:
-    if cell is not None and not isinstance(id_text(cell), str):
-        raise ValueError(f"must be text or a whole number, not {shown(cell)}")
-    return _name(cell)
-
-
 Name = Annotated[str, BeforeValidator(_name)]
-"""A cell with a name, without the blanks around it."""
+"""A cell with a name, which is text or a whole number, without the blanks around it."""
 
 _NAMES = TypeAdapter(list[Name])
-_IDS = TypeAdapter(list[Annotated[str, BeforeValidator(_id)]])
 _NUMBERS: TypeAdapter[list[float | None]] = TypeAdapter(
     list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None]
 )
@@ -172,11 +166,6 @@ class FileTable:
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
         return self._column(column, _NAMES, self._unescaped)
-
-    def ids(self, column: str) -> list[str]:
-        """Return a column of names that are text or whole numbers."""
-        self.check_whole(column)
-        return self._column(column, _IDS, self._unescaped)
 
     def check_whole(self, column: str) -> None:
         """Refuse a column of ids that a spreadsheet program has turned into other numbers."""

@@ -70,9 +70,6 @@ class MergeOptions:
     on_notice: Notices = on_notice_option()
 
 
-HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
-
-
 def _numbers(cell: Any) -> Any:
     return cell.split() if isinstance(cell, str) else cell
 
@@ -129,20 +126,12 @@ def check_key(
     key: Mapping[str, KeyedItem], annotations: Sequence[Annotation], *, file: Path
 ) -> None:
     """Check that the annotations have the videos of a key, with the same number of elements."""
-    known = {annotation.index: annotation for annotation in annotations}
+    known = {annotation.index: annotation.sizes for annotation in annotations}
     for item_id, item in key.items():
-        annotation = known.get(item.video_id)
-        if annotation is None:
+        if known.get(item.video_id) != item.elements:
             raise InputError(
-                f"the annotations have no video {shown(item.video_id)}"
-                f"{nearest(item.video_id, list(known))}",
-                file=file,
-                where=item_id,
-            )
-        if annotation.sizes != item.elements:
-            raise InputError(
-                f"the elements of {shown(item.video_id)} in the annotations differ from the sheet; "
-                "name the annotations that the sheet was made from",
+                f"the annotations have no video {shown(item.video_id)} with as many elements; name "
+                "the annotations that the sheet was made from",
                 file=file,
                 where=item_id,
             )
@@ -223,7 +212,7 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
                 for file in files
                 if (label := file.labels.get((item, element)))
             ]
-    return csv_of_rows(HUMAN_COLUMNS, rows)
+    return csv_of_rows(("video_id", "system", "element_id", "rater", "label"), rows)
 
 
 # ---- Agreement ---------------------------------------------------------------------------------

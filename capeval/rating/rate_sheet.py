@@ -97,7 +97,6 @@ class RatingSheet:
 
     @property
     def labels(self) -> int:
-        """Number of labels that each rater gives."""
         return sum(item.annotation.element_count for item in self.items)
 
 

@@ -86,7 +86,7 @@ def test_an_own_index_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"events": None}, "events: no events are given for TUNA_0001"),
+        ({"events": None}, "TUNA_0001.: events: must be a list"),
         ({"events": "not JSON"}, "TUNA_0001.*events: "),
         ({"events": [{"event": "A dog runs."}]}, "TUNA_0001.*visual_elements"),
         ({"video": None}, "index"),

@@ -120,12 +120,9 @@ def test_a_key_is_held_against_the_annotations() -> None:
     path = key_file()
     key = read_key(path)
     check_key(key, [annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(
-        InputError, match='s12ab-002: the elements of "v" in the annotations differ from'
-    ):
-        check_key(key, [annotation("v", sizes=(2,)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(InputError, match='the annotations have no video "w"'):
-        check_key(key, [annotation("v", sizes=(1, 1))], file=path)
+    for others, named in (([annotation("v", (2,)), annotation("w", (2,))], "v"), ([], "w")):
+        with pytest.raises(InputError, match=f'the annotations have no video "{named}" with as'):
+            check_key(key, others, file=path)
 
 
 @pytest.mark.parametrize("other", ["ANN", "ann ", "\uff41nn"])
