@@ -119,8 +119,8 @@ def _of_format(where: str, read: AnnotationReader, file: Path) -> Iterator[tuple
 def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[str | None, Path]:
     """Return the format that `NAME:PATH` names, or None, and the path itself.
 
-    What exists is a path, whatever its name. Otherwise the text before a colon is a format if it
-    is one of `formats`, or if the text after the colon exists.
+    An existing file is a path, whatever its name. Otherwise the text before a colon is a format if
+    it is one of `formats`, or if the text after the colon exists.
 
     >>> split_format("tuna:videos.json")[0], split_format("other:videos.json")[0]
     ('tuna', None)
@@ -142,7 +142,7 @@ _UNJUDGED: dict[str, Any] = {
 
 @lru_cache(maxsize=1)  # many runs are of one set
 def annotations_hash(annotations: tuple[Video, ...]) -> str:
-    """Return the SHA-256 (hex) of what is judged: index, tags, events, elements; not the layout."""
+    """Return the SHA-256 (hex) of the judged parts: index, tags, events, elements."""
     digest = hashlib.sha256()
     for annotation in annotations:
         digest.update(dumps(annotation.model_dump(exclude=_UNJUDGED)).encode("utf-8") + b"\n")
@@ -180,7 +180,7 @@ def _downloaded(pattern: str) -> Path:
         raise MissingExtra("downloading TUNA-1K needs huggingface_hub", "data") from None
 
     problem = f"the data set has no {pattern}"
-    # What is there is used as it is: all runs of a project should read the same annotations.
+    # A copy in the cache is used as it is: all runs of a project should read the same annotations.
     for is_local in (True, False):
         try:
             folder = snapshot_download(

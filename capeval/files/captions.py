@@ -1,6 +1,6 @@
 """Captions: files in any layout, texts in memory, and the lines that capeval writes.
 
-What another program wrote is recognised by its fields and joined to the annotated videos:
+Files of other programs are recognised by their fields and joined to the annotated videos:
 
 - VLMEvalKit's predictions have `index`, `video` and `prediction`; the index numbers the rows.
 - lmms-eval's logs have `doc_id` and replies in `filtered_resps` or `resps`, nested or (since 0.7)
@@ -50,15 +50,15 @@ COLUMNS = {
     "caption": ("caption", "prediction", "response", "text", "output", "pred"),
     "model": ("model",),
 }
-"""What `--columns` can name, and the names that are known.
+"""The roles that `--columns` can name, and the known names of their columns.
 
 The index is the first that names annotated videos, the caption the only one that is there; the
 model is optional.
 """
 
-# What these programs write in place of a caption. A caption that only quotes it is one.
+# VLMEvalKit and lmms-eval begin with these where a call failed; a caption may quote them.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
-# What spreadsheet programs make of a caption that begins with =, +, - or @.
+# Spreadsheet programs turn a caption that begins with =, +, - or @ into one of these.
 _BROKEN_FORMULAS = {"#NAME?", "#VALUE!", "#REF!", "#NULL!", "#NUM!", "#DIV/0!", "#ERROR!"}
 # A cell of a workbook has at most 32,767 characters, and loses blanks at its ends where it is read.
 _LONGEST_CELL = 32_700
@@ -113,7 +113,7 @@ def read_captions(
         columns = {"index": "video", "caption": "prediction"}
     notices, rows = _joined(path, records, known, columns, table)
     if has_blanks:
-        # An empty cell is what any missing caption leaves.
+        # Any missing caption leaves an empty cell.
         rows = [(p, row | {"caption": _cell(row.get("caption"))}) for p, row in rows]
     found = _usable(path, rows)
     notices = [f"{path}: {notice}" for notice in ([how] if how else notices)]

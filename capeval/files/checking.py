@@ -1,4 +1,4 @@
-"""Check a set of annotations: every problem, what may be a mistake, and the set's statistics.
+"""Check a set of annotations: every problem, possible mistakes, and the set's statistics.
 
 The statistics are those of the TUNA paper's table 5.
 """
@@ -84,7 +84,7 @@ class Totals:
 
 @dataclass
 class SetCheck:
-    """What `check` found: statistics are of the videos without a problem.
+    """The findings of `check`; statistics are of the videos without a problem.
 
     `weights` counts the elements by type and weight.
     """
@@ -178,7 +178,7 @@ def _problem(place: str, index: str | None, at: Sequence[int | str], message: st
 
 
 def _doubts(place: str, one: Annotation) -> Iterator[Finding]:
-    """Yield what is valid but may be a mistake."""
+    """Yield valid content that may be a mistake."""
     if {"Low-Dynamic", "High-Dynamic"} <= {*one.visual_characteristic}:
         yield Finding("is both Low-Dynamic and High-Dynamic", place, one.index)
     first: dict[str, str] = {}

@@ -87,7 +87,7 @@ def first_line(path: Path) -> str:
             with path.open(encoding="utf-8-sig", errors="replace") as file:
                 if line := next(filter(None, map(str.strip, file)), ""):
                     return line
-    # It raises an error that says what is wrong with the file.
+    # It raises an error that names the problem.
     return read_text(path)
 
 
@@ -168,7 +168,7 @@ def json_lines(
 class JsonValues:
     """The values of a list, of JSON lines, or one value, each with its place.
 
-    `whole` is JSON that is not JSON lines; `mended` the place of what had to be mended to read it.
+    `whole` is JSON that is not JSON lines; `mended` the place of a mistake that was mended.
     """
 
     records: Sequence[tuple[str, Any]]
@@ -305,7 +305,7 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 def as_stored(value: Any) -> Any:
     """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
 
-    What another package made can have keys that become equal, or no end.
+    A value of another package can have keys that become equal, or contain itself.
     """
     try:
         return json.loads(dumps(value))

@@ -32,7 +32,7 @@ Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
 
 IfMissing = Literal["error", "drop"]
-"""What to do with rows without a rating, and with captions without a score of a metric."""
+"""Whether rows without a rating, and captions without a score, are an error or left out."""
 
 ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
 """The columns of human files; a file with a column for each rater has human, human_2, …"""
@@ -102,12 +102,12 @@ def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _HumanFile:
-    """What a human file is, and how it was read.
+    """The common parts of human files.
 
     Attributes
     ----------
     keys : of each caption, or of each label
-    warnings : what is wrong with the data, and what was left out
+    warnings : faults of the data, and rows that were left out
     columns : the file's own column by the name that capeval has for it
     header : the names of all columns of the file
     """

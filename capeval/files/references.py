@@ -40,7 +40,7 @@ def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
-    """Return DREAM-1K's index, references, events and group; validation names what is missing."""
+    """Return DREAM-1K's index, references, events and group; validation names missing ones."""
     found = {"index": record["idx"], "group": record["dataset"]}
     with suppress(AttributeError, KeyError, TypeError):
         found["references"] = [

@@ -35,12 +35,12 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
 _PARQUET = b"PAR1"
 
-# What a spreadsheet would run as a formula (OWASP: CSV injection).
+# A spreadsheet would run a cell that begins so as a formula (OWASP: CSV injection).
 _FORMULA = r"\s*[=+\-@＝＋－＠|%]"
 _ESCAPED = re.compile(rf"'+{_FORMULA}")
 _LIVE = re.compile(rf"'*{_FORMULA}")
 
-# What tables have in place of an empty cell.
+# Marks of a missing value in tables.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 # Statistics add up squares and cubes of numbers, which must stay within the range of floats.
 _LARGEST = 1e100

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 
 def id_text(value: Any) -> Any:
-    """Return an id as text in the Unicode form NFC; what is no id is returned as it is.
+    """Return an id as text in the Unicode form NFC; other values are returned unchanged.
 
     A whole number is its digits: parquet and pandas store 12 as 12.0 where a cell is empty.
 

@@ -1,4 +1,4 @@
-"""What a judge found: a video is scored, or unscored with a reason; never both, never neither."""
+"""Judgments: a video is scored, or unscored with a reason."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Verdict(_Noun):
     `matches[i]` is the reference event (from 1) of `candidate_events[i]`, or None;
     `relations[e][k]` is the relation of the caption to element k of reference event e, and
     `explanations[e][k]` the judge's reason in one line, "" if it gave none; None if it was not
-    asked. `notes` list what was repaired or requested again.
+    asked. `notes` list repairs and repeated requests.
     """
 
     _omitted = frozenset({"explanations"})
@@ -122,7 +122,7 @@ class Provenance(_Noun):
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
     baseline: bool | None = Field(None, strict=True)
-    """What the judge declared; None in verdicts of other programs, which say nothing of it."""
+    """The judge's own declaration; None in verdicts of other programs, which have none."""
     endpoint: str | None = None
     """The endpoint's name where one is configured; see `endpoint_name`."""
     reasoning: str | None = None

@@ -84,7 +84,7 @@ TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 
 
 class Likelihoods(BaseModel):
-    """Summed negative log-likelihoods of each option, by what was scored, in nats.
+    """Summed negative log-likelihoods of each option, by the scored text, in nats.
 
     `tokens` has the number of tokens of each option under the same names. `symbol` scores the
     option's symbol, `symbol_text` the symbol with the text, `text` the text alone. All are in the
@@ -100,7 +100,7 @@ class Likelihoods(BaseModel):
 
 
 class Response(BaseModel):
-    """What a model replied to a question: a line of responses.jsonl.
+    """A model's reply to a question: a line of responses.jsonl.
 
     Attributes
     ----------
