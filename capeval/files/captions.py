@@ -27,7 +27,6 @@ from capeval.files.jsonl import (
     json_records,
     json_values,
     numbered_lines,
-    read_bytes,
     validated_records,
 )
 from capeval.files.tables import (
@@ -95,12 +94,9 @@ def read_captions(
     if unknown := [name for name in columns if name not in COLUMNS]:
         what = f"--columns: {shown(unknown[0])} is not a column of captions"
         raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
-    if read_bytes(path)[:1] == b"\x80":
-        raise InputError(
-            "is a pickle, which can run any program when it is read; save the predictions as "
-            "xlsx, tsv or json",
-            file=path,
-        )
+    if path.suffix == ".pkl":
+        what = "is a pickle, which can run any program when it is read"
+        raise InputError(f"{what}; save the predictions as xlsx, tsv or json", file=path)
     known = KnownVideos(annotations)
     table = read_table(path) if is_table(path) else None
     how, records = ("", [*table.records()]) if table else _json_records(path, columns, known)

@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra, UsageError
-from capeval.files.jsonl import json_object, json_records, read_bytes, read_text, validated
+from capeval.files.jsonl import (
+    first_line,
+    json_object,
+    json_records,
+    read_bytes,
+    read_text,
+    validated,
+)
 from capeval.schema.annotation import id_text
 from capeval.text import complaints, cut, describe, listed, nearest, shown
 
@@ -258,7 +265,7 @@ def folded(name: str) -> str:
 
 def is_table(path: Path) -> bool:
     """Return whether a file is a workbook, parquet or CSV, by its content, and not JSON."""
-    return is_binary_table(path) or read_text(path).lstrip()[0] not in "{["
+    return is_binary_table(path) or first_line(path)[0] not in "{["
 
 
 def is_binary_table(path: Path) -> bool:
