@@ -14,7 +14,6 @@ from pydantic import (
     StringConstraints,
     ValidationInfo,
     field_validator,
-    model_serializer,
 )
 
 from capeval.schema.annotation import id_text
@@ -126,7 +125,7 @@ class Response(BaseModel):
     # Not `JsonValue`, whose validation takes a third of the time of grading.
     frames: Mapping[str, Any] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
-    call: Mapping[str, Any] = Field(default_factory=dict)
+    call: Mapping[str, Any] = Field(default_factory=dict, exclude_if=lambda call: not call)
 
     @property
     def tags(self) -> Mapping[str, Tag]:
@@ -150,13 +149,6 @@ class Response(BaseModel):
             frames=frames or {},
             likelihood=likelihood,
         )
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, handler: Any) -> dict[str, Any]:
-        line: dict[str, Any] = handler(self)
-        if not line["call"]:
-            del line["call"]
-        return line
 
 
 def option_lines(options: Sequence[str]) -> list[str]:

@@ -111,16 +111,15 @@ def test_the_archive_is_unpacked_once(tmp_path: Path) -> None:
     assert videos_of(folder) == folder / "video"
 
 
-@pytest.mark.parametrize("name", ["/tmp/out.mp4", "video/../../out.mp4", "..\\o.mp4"])
+@pytest.mark.parametrize("name", ["/tmp/out.mp4", "video/../../out.mp4"])
 def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
     folder = published(tmp_path / "bench")
     archived(folder, "video/TUNA_0001.mp4", name)
-    before = sorted(tmp_path.rglob("*"))
-
-    with pytest.raises(InputError, match="outside of its folder"):
-        videos_of(folder)
-
-    assert sorted({*tmp_path.rglob("*")} - {folder / ".video.lock"}) == before
+    before = {*tmp_path.rglob("*")}
+    videos = videos_of(folder)
+    new = {*tmp_path.rglob("*")} - before - {videos, folder / ".video.lock"}
+    assert new >= {videos / "TUNA_0001.mp4"}
+    assert all(videos in path.parents for path in new)
 
 
 def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_the_names_download_once(hub: list[str]) -> None:
     for _ in range(2):
         assert annotations_of("tuna")[0].index == "TUNA_0001"
         assert load_questions("tuna-mcq")[0].video == "TUNA_0001"
-        (film,) = (default_videos("tuna", needed=True) or Path()).iterdir()
+        (film,) = default_videos("tuna", needed=True).iterdir()
         assert film.name == "TUNA_0001.mp4"
     assert hub == ["tuna_cap/*.parquet", "tuna_mcq/*.parquet", "videos.zip"]
 
