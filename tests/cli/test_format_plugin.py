@@ -91,8 +91,8 @@ def test_a_mistake_in_a_plugins_file_names_file_place_and_field(folder: Path) ->
     done = judge(folder, "scenes:scenes.txt")
     assert done.code == 2
     assert done.err == (
-        'capeval: scenes.txt: line 1: index "v1": events.1.visual_elements.1.weight: must be the '
-        "integer 1, 2 or 3, not 7\n"
+        'capeval: scenes.txt: line 1: index "v1": events.1.visual_elements.1.weight: must be '
+        "1, 2 or 3, not 7\n"
     )
     (folder / "scenes.txt").write_text("v1 | a | b | 1\nv2 | a | b | 1\nv1 | c | d | 1\n")
     done = judge(folder, "scenes:scenes.txt")
