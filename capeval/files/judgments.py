@@ -32,13 +32,7 @@ from pydantic import (
 )
 
 from capeval.errors import InputError, MissingExtra, ReplyError
-from capeval.files.jsonl import (
-    json_records,
-    numbered_lines,
-    short_hash,
-    validated,
-    write_jsonl,
-)
+from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
 from capeval.files.tables import escape, read_table
 from capeval.schema import (
     JUDGMENT,
