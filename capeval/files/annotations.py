@@ -22,7 +22,15 @@ from filelock import FileLock
 from pydantic import Strict
 
 from capeval.errors import InputError, MissingExtra
-from capeval.files.jsonl import OnFault, dumps, json_records, numbered_lines, reading, validated_records, why_missing
+from capeval.files.jsonl import (
+    OnFault,
+    dumps,
+    json_records,
+    numbered_lines,
+    reading,
+    validated_records,
+    why_missing,
+)
 from capeval.files.tables import read_table
 from capeval.files.videos import VideoFolder
 from capeval.plugins import Registry, blaming

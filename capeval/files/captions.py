@@ -21,8 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
-from capeval.files.jsonl import dumps, json_object, json_records, json_values, numbered_lines, validated_records
-from capeval.files.tables import FileTable, check_all_found, folded, is_binary_table, is_missing, is_table, read_table
+from capeval.files.jsonl import (
+    dumps,
+    json_object,
+    json_records,
+    json_values,
+    numbered_lines,
+    validated_records,
+)
+from capeval.files.tables import (
+    FileTable,
+    check_all_found,
+    folded,
+    is_binary_table,
+    is_missing,
+    is_table,
+    read_table,
+)
 from capeval.files.videos import KnownVideos, hint_of, look_alike, path_parts
 from capeval.schema import Annotation, Caption, Video
 from capeval.schema.annotation import id_text

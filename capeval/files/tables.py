@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from capeval.errors import InputError, MissingExtra, UsageError
-from capeval.files.jsonl import first_line, json_object, json_records, read_bytes, read_text, validated
+from capeval.files.jsonl import (
+    first_line,
+    json_object,
+    json_records,
+    read_bytes,
+    read_text,
+    validated,
+)
 from capeval.schema.annotation import id_text
 from capeval.text import complaints, cut, describe, listed, nearest, shown
 

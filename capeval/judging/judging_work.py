@@ -13,7 +13,13 @@ from typing import Any
 
 from capeval.errors import JudgeError, ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.jsonl import short_hash
-from capeval.files.judgments import caption_hash, judgment_line, load_judgments, reference_hash, write_judgments
+from capeval.files.judgments import (
+    caption_hash,
+    judgment_line,
+    load_judgments,
+    reference_hash,
+    write_judgments,
+)
 from capeval.judging.estimate import JudgingEstimate, estimate
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import OpenJudge

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import QUESTIONS, benchmark_folder, is_benchmark, split_format, tables_of
+from capeval.files.annotations import (
+    QUESTIONS,
+    benchmark_folder,
+    is_benchmark,
+    split_format,
+    tables_of,
+)
 from capeval.files.jsonl import dumps
 from capeval.mcq.layouts import LAYOUTS, QuestionFile, QuestionLayout, read_source
 from capeval.options import Notices, ignore

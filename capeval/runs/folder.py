@@ -14,7 +14,15 @@ from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.jsonl import dumps, numbered_lines, parse_json, read_text, reading, remove_empty, write_atomic
+from capeval.files.jsonl import (
+    dumps,
+    numbered_lines,
+    parse_json,
+    read_text,
+    reading,
+    remove_empty,
+    write_atomic,
+)
 from capeval.files.judgments import judgment_lines
 from capeval.schema import Caption
 

@@ -10,8 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.files.annotations import ANNOTATIONS, VIDEO_LIST, VIDEOS, annotations_hash, benchmark_folder, is_benchmark, load_annotations, load_video_list, split_format, videos_of
-from capeval.files.captions import captions_hash, captions_in_memory, known_captions, load_captions, read_captions
+from capeval.files.annotations import (
+    ANNOTATIONS,
+    VIDEO_LIST,
+    VIDEOS,
+    annotations_hash,
+    benchmark_folder,
+    is_benchmark,
+    load_annotations,
+    load_video_list,
+    split_format,
+    videos_of,
+)
+from capeval.files.captions import (
+    captions_hash,
+    captions_in_memory,
+    known_captions,
+    load_captions,
+    read_captions,
+)
 from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder

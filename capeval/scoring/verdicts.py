@@ -10,7 +10,15 @@ from pathlib import Path
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import first_line
-from capeval.files.judgments import TABLE_SUFFIXES, caption_hash, load_element_table, load_judgments, load_tuna_results, reference_hash, unknown_video
+from capeval.files.judgments import (
+    TABLE_SUFFIXES,
+    caption_hash,
+    load_element_table,
+    load_judgments,
+    load_tuna_results,
+    reference_hash,
+    unknown_video,
+)
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
 from capeval.schema import (

@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import CapevalError, InputError
-from capeval.files.captions import COLUMNS, captions_hash, captions_in_memory, known_captions, load_captions, read_captions
+from capeval.files.captions import (
+    COLUMNS,
+    captions_hash,
+    captions_in_memory,
+    known_captions,
+    load_captions,
+    read_captions,
+)
 from capeval.files.tables import is_missing
 from capeval.schema import Annotation, Caption
 from capeval.schema.annotation import id_text

@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.jsonl import JsonlAppender, first_line, json_lines, parse_json, read_text, whole_lines, write_atomic, write_jsonl
+from capeval.files.jsonl import (
+    JsonlAppender,
+    first_line,
+    json_lines,
+    parse_json,
+    read_text,
+    whole_lines,
+    write_atomic,
+    write_jsonl,
+)
 
 pytestmark = pytest.mark.usefixtures("alone")
 

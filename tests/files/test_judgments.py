@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.judgments import element_rows, load_element_table, load_tuna_results, table_bytes, tuna_result
+from capeval.files.judgments import (
+    element_rows,
+    load_element_table,
+    load_tuna_results,
+    table_bytes,
+    tuna_result,
+)
 from capeval.files.ratings import load_human
 from capeval.schema import Annotation, Provenance, Scored, Unscored
 from capeval.text import storable
