@@ -32,8 +32,8 @@ class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
     Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
-    paid for already; otherwise they are cancelled. Those that end a run early, with what is done so
-    far, have the `next_step` of its user.
+    paid for already; otherwise they are cancelled. An error that ends a run early has the
+    `next_step` of its user.
     """
 
     exit_code = 1

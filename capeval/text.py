@@ -68,6 +68,15 @@ def words(text: str) -> list[str]:
     return [text[slice(*found.span())] for found in _WORD.finditer(with_plain_marks(text))]
 
 
+def normalised(text: str) -> str:
+    """Return text for comparison: without case, punctuation and extra spaces.
+
+    >>> normalised("The  van has the logo “KXBD”.")
+    'the van has the logo kxbd'
+    """
+    return " ".join(words(text))
+
+
 def describe(error: BaseException, limit: int = 200) -> str:
     r"""Return an exception as `TYPE: message`; of a group, its first one.
 
@@ -170,24 +179,57 @@ def nearest(value: Any, valid: Sequence[str]) -> str:
     return f'; did you mean "{names[found[0]]}"?' if found else ""
 
 
+# One plain sentence for each kind of pydantic's errors; its own words reach no user.
+_SENTENCES = {
+    "missing": "is missing",
+    "missing_argument": "is missing",
+    "extra_forbidden": "is not a known field",
+    "unexpected_keyword_argument": "is not a known field",
+    "literal_error": "must be {expected}",
+    "union_tag_invalid": "must be {expected_tags}",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number",
+    "string_pattern_mismatch": "is blank",
+    "string_too_short": "is empty",
+    "too_short": "needs at least {min_length}, and has {actual_length}",
+    "too_long": "takes at most {max_length}, and has {actual_length}",
+    "value_error": "{error}",
+}
+# Errors of type are named after the type, such as int_parsing and int_from_float.
+_TYPES = {
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "none": "null",
+    **dict.fromkeys(("list", "tuple", "set"), "a list"),
+    **dict.fromkeys(("dict", "mapping", "model", "dataclass"), "a JSON object"),
+}
+
+
 def complaint(faults: ValidationError) -> tuple[str, str]:
-    """Return the dotted field (list positions from 1) and the message of pydantic's first error."""
+    """Return the dotted field (list positions from 1) and the message of the first error."""
     place, message = complaints(faults)[0]
     return ".".join(str(p + 1) if isinstance(p, int) else str(p) for p in place), message
 
 
 def complaints(faults: ValidationError) -> list[tuple[tuple[int | str, ...], str]]:
-    """Return the place (list positions from 0) and the message of each of pydantic's errors."""
+    """Return the place (list positions from 0) and the message of each error of validation."""
     found = []
     for fault in faults.errors(include_url=False):
-        message = fault["msg"].removeprefix("Value error, ")
-        given = fault["input"]
-        if fault["type"] == "too_short":
-            if len(given) >= fault["ctx"]["min_length"]:
-                continue  # its items are wrong, and have errors of their own
-            message = f"needs at least {fault['ctx']['min_length']}, and has {len(given)}"
-        if fault["type"] != "extra_forbidden" and isinstance(given, str | int | float | None):
+        kind, given, limits = fault["type"], fault["input"], fault.get("ctx", {})
+        limits |= {name: f"{of:g}" for name, of in limits.items() if isinstance(of, float)}
+        if kind == "too_short" and len(given) >= limits["min_length"]:
+            continue  # its items are wrong, and have errors of their own
+        of = _TYPES.get(kind.partition("_")[0])
+        message = _SENTENCES.get(kind, f"must be {of}" if of else "is not valid").format(**limits)
+        if message.startswith("must") and isinstance(given, str | int | float | None):
             message += f", not {shown(given)}"
+        if kind == "literal_error":
+            message += nearest(given, re.findall("'(.*?)'", limits["expected"]))
         found.append((fault["loc"], message))
     return found
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 from capeval.captioners.protocol import BACKENDS
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
-from capeval.files.reading import validated
+from capeval.files.jsonl import validated
 from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes

@@ -18,9 +18,8 @@ from capeval.captioners.ray_pool import RayPool, open_ray
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import as_stored
+from capeval.files.jsonl import as_stored, read_text
 from capeval.files.packaged import filled, packaged, tag_free_json
-from capeval.files.reading import read_text
 from capeval.files.videos import VideoFolder
 from capeval.options import INPUTS, MODEL, command, declares, option, takes
 from capeval.runs.concurrency import blocking

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from capeval.errors import CapevalError
-from capeval.files.reading import read_text
+from capeval.files.jsonl import read_text
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import VIEWS, ScoreRow, highest_of
 from capeval.show.formats import Format, csv_text, natural_widths, one_screen, print_pages

@@ -21,8 +21,7 @@ from capeval.construct.asked_items import (
 from capeval.construct.drafts import DOMAINS, DRAFTS, Draft, DraftElement, DraftEvent, read_drafts
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import load_video_list
-from capeval.files.caption_layouts import CaptionsFile, read_captions
-from capeval.files.label_matching import normalised
+from capeval.files.captions import CaptionsFile, read_captions
 from capeval.files.packaged import prompt_of
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
@@ -37,7 +36,7 @@ from capeval.runs.resolve import find_captions
 from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
 from capeval.schema.annotation import Weight
 from capeval.show.result import Lines, Output
-from capeval.text import Loss, counted, listed, shown
+from capeval.text import Loss, counted, listed, normalised, shown
 
 # A segment of about thirty tokens has one or two elements, of thirty tokens with their keys; this
 # is four times as much, because some models write JSON on many lines.

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
-from capeval.files.jsonl import write_jsonl
-from capeval.files.judgments import short_hash
+from capeval.files.jsonl import short_hash, write_jsonl
 from capeval.judging.selection import open_chat
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions

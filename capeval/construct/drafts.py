@@ -9,9 +9,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import whole_lines, write_atomic
-from capeval.files.judgments import short_hash
-from capeval.files.reading import parse_json, read_text, validated
+from capeval.files.jsonl import (
+    parse_json,
+    read_text,
+    short_hash,
+    validated,
+    whole_lines,
+    write_atomic,
+)
 from capeval.schema import Characteristic, ElementType
 from capeval.schema.annotation import Id, Sentence, Weight, id_text
 from capeval.text import counted, shown

@@ -26,7 +26,7 @@ from capeval.construct.drafts import Line, check_unedited, seal
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.jsonl import write_jsonl
-from capeval.files.label_matching import read_relation
+from capeval.files.judgments import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
 from capeval.llm.asker import ChatQuestion

@@ -14,9 +14,7 @@ from capeval.construct.annotation_agreement import align, by_annotators
 from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
-from capeval.files.jsonl import write_atomic
-from capeval.files.judgments import short_hash
-from capeval.files.reading import read_text
+from capeval.files.jsonl import read_text, short_hash, write_atomic
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.options import (

@@ -16,8 +16,7 @@ from rich.console import Console
 from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST
-from capeval.files.jsonl import numbered_lines, whole_lines, write_jsonl
-from capeval.files.reading import validated
+from capeval.files.jsonl import numbered_lines, validated, whole_lines, write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.options import (
     INPUTS,

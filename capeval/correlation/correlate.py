@@ -26,11 +26,10 @@ from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
 from capeval.correlation.video_level import Analysis, analyse
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.label_matching import hint_of, look_alike
-from capeval.files.metrics import MetricScores
 from capeval.files.outputs import check_json, check_output
-from capeval.files.ratings import Key, LabelTable, RatingTable, check_all_found, load_human
-from capeval.files.tables import ignored_columns
+from capeval.files.ratings import Key, LabelTable, MetricScores, RatingTable, load_human
+from capeval.files.tables import check_all_found, ignored_columns
+from capeval.files.videos import hint_of, look_alike
 from capeval.options import (
     FilePath,
     Notices,

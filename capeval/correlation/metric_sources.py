@@ -11,9 +11,8 @@ from typing import Self
 from capeval.correlation.element_level import ElementLabels, verdicts_on
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import caption_hash
-from capeval.files.label_matching import hint_of, look_alike
-from capeval.files.metrics import MetricFile, MetricScores, load_metrics
-from capeval.files.ratings import Key, caption_name
+from capeval.files.ratings import Key, MetricFile, MetricScores, caption_name, load_metrics
+from capeval.files.videos import hint_of, look_alike
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around

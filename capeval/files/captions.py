@@ -1,18 +1,389 @@
-"""Captions as capeval writes them, JSON lines, and the videos that captions must be of."""
+"""Captions: files in any layout, texts in memory, and the lines that capeval writes.
+
+Files of other programs are recognised by their fields and joined to the annotated videos:
+
+- VLMEvalKit's predictions have `index`, `video` and `prediction`; the index numbers the rows.
+- lmms-eval's logs have `doc_id` and replies in `filtered_resps` or `resps`, nested or (since 0.7)
+  flat; version 0.2 wrote one object with a list `logs`.
+- TUNA's converter of predictions writes `{row number: caption}` where its evaluation expects
+  `{index: caption}`, and NaN for a missing caption.
+
+In all other files, `COLUMNS` says which column is which.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from operator import ne
 from pathlib import Path
+from typing import Any
 
-from capeval.errors import InputError
-from capeval.files.jsonl import dumps, numbered_lines
-from capeval.files.label_matching import hint_of, look_alike
-from capeval.files.reading import json_records, validated_records
-from capeval.schema import Annotation, Caption
-from capeval.text import nearest, shown
+from capeval.errors import InputError, ReplyError, UsageError
+from capeval.files.jsonl import (
+    dumps,
+    json_object,
+    json_records,
+    json_values,
+    numbered_lines,
+    validated_records,
+)
+from capeval.files.tables import (
+    FileTable,
+    check_all_found,
+    folded,
+    is_binary_table,
+    is_missing,
+    is_table,
+    read_table,
+)
+from capeval.files.videos import KnownVideos, hint_of, look_alike, path_parts
+from capeval.schema import Annotation, Caption, Video
+from capeval.schema.annotation import id_text
+from capeval.text import Loss, counted, listed, nearest, shown
+from capeval.thinking import caption_in
+
+COLUMNS = {
+    "index": ("index", "video_id", "id", "video"),
+    "caption": ("caption", "prediction", "response", "text", "output", "pred"),
+    "model": ("model",),
+}
+"""The roles that `--columns` can name, and the known names of their columns.
+
+The index is the first that names annotated videos, the caption the only one that is there; the
+model is optional.
+"""
+
+# VLMEvalKit and lmms-eval begin with these where a call failed; a caption may quote them.
+_FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
+# Spreadsheet programs turn a caption that begins with =, +, - or @ into one of these.
+_BROKEN_FORMULAS = {"#NAME?", "#VALUE!", "#REF!", "#NULL!", "#NUM!", "#DIV/0!", "#ERROR!"}
+# A cell of a workbook has at most 32,767 characters, and loses blanks at its ends where it is read.
+_LONGEST_CELL = 32_700
+_MOST_KEYS = 12
+
+
+@dataclass(frozen=True)
+class CaptionsFile:
+    """The captions of a file, and what a user should know about how it was read."""
+
+    captions: tuple[Caption, ...]
+    notices: tuple[str, ...] = ()
+
+
+Records = Sequence[tuple[str, dict[str, Any]]]
+"""The place and the fields of each record."""
+
+
+def read_captions(
+    path: Path | str,
+    annotations: Sequence[Video],
+    columns: Mapping[str, str] | None = None,
+) -> CaptionsFile:
+    """Return the captions of a file, in its order.
+
+    Parameters
+    ----------
+    annotations : the videos to which captions are joined; may be none
+    columns : the file's own names for `COLUMNS`
+
+    InputError if no layout fits, a record is malformed, or captions cannot be joined to videos.
+    """
+    path, columns = Path(path), dict(columns or {})
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        what = f"--columns: {shown(unknown[0])} is not a column of captions"
+        raise UsageError(f"{what}; name {', '.join(COLUMNS)}, as in index=COLUMN")
+    if path.suffix == ".pkl":
+        what = "is a pickle, which can run any program when it is read"
+        raise InputError(f"{what}; save the predictions as xlsx, tsv or json", file=path)
+    known = KnownVideos(annotations)
+    table = read_table(path) if is_table(path) else None
+    how, records = ("", [*table.records()]) if table else _json_records(path, columns, known)
+    header = {name for _, row in records for name in row}
+    has_blanks = table is not None
+    if not columns and "doc_id" in header and {"resps", "filtered_resps"} & header:
+        how, records = _of_lmms_eval(path, records, known)
+    elif not columns and {"index", "video", "prediction"} <= header:
+        how, has_blanks = "VLMEvalKit's predictions, joined by video", True
+        columns = {"index": "video", "caption": "prediction"}
+    notices, rows = _joined(path, records, known, columns, table)
+    if has_blanks:
+        # Any missing caption leaves an empty cell.
+        rows = [(p, row | {"caption": _cell(row.get("caption"))}) for p, row in rows]
+    found = _usable(path, rows)
+    notices = [f"{path}: {notice}" for notice in ([how] if how else notices)]
+    texts = [one.caption for one in found.captions]
+    if len(texts) > 2 and len({*texts}) == 1:
+        notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
+    if is_binary_table(path) and (
+        long := [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
+    ):
+        what = "as long as a cell of a workbook can be, and may be cut"
+        notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
+    return CaptionsFile(found.captions, (*notices, *found.notices))
+
+
+def captions_in_memory(
+    captions: Mapping[str, Any] | Sequence[Caption], name: Path | str = "captions"
+) -> CaptionsFile:
+    """Return captions given as objects, or as texts by index; `name` is theirs in messages."""
+    given: list[dict[str, Any]]
+    if isinstance(captions, Mapping):
+        given = [{"index": index, "caption": text} for index, text in captions.items()]
+    else:
+        given = [dict(one) for one in captions]
+    records = [(f"caption {n}", record) for n, record in enumerate(given, start=1)]
+    return _usable(Path(name), records) if records else CaptionsFile(())
+
+
+def _usable(file: Path, records: Records) -> CaptionsFile:
+    """Return the captions of records, without reasoning; records without a caption are left out."""
+    left: list[tuple[str, Any]] = []
+    unclear: list[str] = []
+    cleaned = 0
+    for place, record in records:
+        text = record.get("caption", "")
+        if isinstance(text, str):
+            if text.strip() in _BROKEN_FORMULAS:
+                raise InputError(
+                    f"{text.strip()} is a formula to the spreadsheet program; give the captions as "
+                    "JSON lines, or as text",
+                    file=file,
+                    where=place,
+                    field="caption",
+                )
+            if text.startswith(_FAILED) or (text.strip() and is_missing(text)):
+                continue
+            try:
+                caption = caption_in(text)
+            except ReplyError:
+                unclear.append(str(record.get("index")))
+                continue
+            if caption and is_missing(caption):
+                continue
+            if caption != text.strip():
+                cleaned += 1
+                text = caption
+        elif is_missing(text):
+            continue
+        left.append((place, {**record, "caption": text} if "caption" in record else record))
+    notices = []
+    if missing := len(records) - len(left) - len(unclear):
+        what = f"{counted(missing, 'video')} without a caption; counted as not captioned"
+        notices.append(f"{file}: {what}")
+    if cleaned:
+        what = f"the model's reasoning was removed from {counted(cleaned, 'caption')}"
+        notices.append(f"{file}: {what}")
+    if unclear:
+        what = "has reasoning without an end, or no caption after it; counted as not captioned"
+        notices.append(Loss(f"{file}: {listed(unclear)} {what}"))
+    if not left:
+        raise InputError("has no caption", file=file)
+    return CaptionsFile(validated_records(Caption, left, file=file), tuple(notices))
+
+
+def _cell(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
+def _json_records(
+    path: Path, columns: Mapping[str, str], known: KnownVideos
+) -> tuple[str, Records]:
+    """Return how JSON was read if that is worth a notice, and its records.
+
+    JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
+    """
+    found = json_values(path, nan=True)
+    places, whole = found.records, found.whole
+    if isinstance(whole, dict):
+        if isinstance(whole.get("logs"), list):
+            places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]
+        elif not _is_record(whole, path, columns):
+            how, names = _names_of(path, [*whole], known)
+            pairs = zip(names, whole.values(), strict=True)
+            return how, [
+                (f"entry {n}", {"index": name, "caption": caption})
+                for n, (name, caption) in enumerate(pairs, start=1)
+            ]
+    if not places:
+        raise InputError("has no records", file=path)
+    return "", [(place, json_object(value, file=path, where=place)) for place, value in places]
+
+
+def _is_record(whole: Mapping[str, Any], path: Path, columns: Mapping[str, str]) -> bool:
+    # In a .jsonl file, `index` names the video of a line; in another, it may be a video's name.
+    names_caption = path.suffix == ".jsonl" or whole.keys() & {*COLUMNS["caption"]}
+    names_video = names_caption and whole.keys() & {*COLUMNS["index"]}
+    return bool(whole.keys() & {"caption", "doc_id", *columns.values()} or names_video)
+
+
+def _names_of(path: Path, names: Sequence[str], known: KnownVideos) -> tuple[str, Sequence[str]]:
+    """Return the names of `{index: caption}`; TUNA's converter has row numbers in their place."""
+    missed = [known.find(name, "index") for name in names].count(None)
+    if not known or not missed or {*names} != {str(number) for number in range(len(names))}:
+        return "", names
+    what = "names videos by their row number, as TUNA's converter of predictions does"
+    if missed < len(names) or len(known) != len(names):
+        raise InputError(
+            f"{what}; its {counted(len(names), 'row')} cannot be joined to "
+            f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
+            "skips what it does not know; give the predictions from which it was converted",
+            file=path,
+        )
+    return f"{what}; joined in the order of the annotations", known.in_order(names) or names
+
+
+def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> tuple[str, Records]:
+    """Return how lmms-eval's log is joined to the videos, and index and caption of each record."""
+    fields = [_texts(row) for _, row in records]
+    matched = {
+        name: [known.find(texts[name], name) if name in texts else None for texts in fields]
+        for name in fields[0]
+    }
+    best = max(matched, key=lambda name: len({*matched[name]} - {None}), default=None)
+    named: Sequence[Any] | None
+    if best is not None and any(matched[best]):
+        how = best
+        named = [one or texts.get(best) for one, texts in zip(matched[best], fields, strict=True)]
+    else:
+        how = "doc_id in the order of the annotations"
+        named = known.in_order([row.get("doc_id") for _, row in records])
+    if named is None:
+        raise InputError(
+            f"lmms-eval's log has no field with the names of the annotated videos, and its doc_id "
+            f"is not each number from 0 to {len(known) - 1}; log the video's name with each sample",
+            file=path,
+        )
+    return f"lmms-eval's log, joined by {how}", [
+        (
+            place,
+            {"index": name, "caption": recorded_reply(row.get("filtered_resps", row.get("resps")))},
+        )
+        for (place, row), name in zip(records, named, strict=True)
+    ]
+
+
+def _joined(
+    path: Path,
+    records: Records,
+    known: KnownVideos,
+    columns: Mapping[str, str],
+    table: FileTable | None,
+) -> tuple[list[str], Records]:
+    """Return notices, and the records with the annotated videos as `index`, by `COLUMNS`."""
+    header = [*dict.fromkeys(name for _, row in records for name in row)]
+    found = _roles(path, header, columns)
+    (caption,), model = found["caption"], next(iter(found["model"]), "")
+    for name in (model, *(name for name in header if folded(name) == "system")):
+        models = {str(row[name]) for _, row in records if not is_missing(row.get(name))}
+        if len(models) > 1:
+            what = f"has captions of {counted(len(models), 'model')} ({listed(sorted(models))})"
+            raise InputError(f"{what}; give each its own file", file=path, field=name)
+    index, named = _indexes(path, records, found["index"], known)
+    if table:
+        table.check_whole(index)
+    given = [id_text(row.get(index)) for _, row in records]
+    indexes = [one or name for one, name in zip(named, given, strict=True)]
+    notices = []
+    is_own = (folded(index), folded(caption)) == ("index", "caption")
+    if not is_own and {"index", "caption"} - {*columns}:
+        notices.append(f"the index is {shown(index)}, the caption {shown(caption)}")
+    if changed := sum(map(ne, indexes, given)):
+        notices.append(f"{counted(changed, 'index', 'indexes')} joined as file names")
+    rows = []
+    for (place, row), one in zip(records, indexes, strict=True):
+        keeps_fields = is_own and not columns and table is None
+        fields = {**(row if keeps_fields else {"model": _cell(row.get(model))}), "index": one}
+        rows.append((place, fields | ({"caption": row[caption]} if caption in row else {})))
+    return notices, rows
+
+
+def _roles(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the columns for each role, in the order of `COLUMNS`; exactly one is the caption."""
+    check_all_found(columns, {path: header})
+    found = {
+        role: [columns[role]]
+        if role in columns
+        else [own for name in names for own in header if folded(own) == name]
+        for role, names in COLUMNS.items()
+    }
+    captions = found["caption"]
+    if "events" in header and "caption" not in columns and {*captions} <= {"caption"}:
+        what = "has annotated events, and its captions are the references"
+        raise InputError(
+            f"{what}; give it as --annotations, and name a model's captions", file=path
+        )
+    if missing := [role for role in ("index", "caption") if not found[role]]:
+        known = [name for role in missing for name in COLUMNS[role]]
+        near = next(filter(None, (nearest(name, header) for name in known)), "")
+        mapped = ",".join(f"{role}=NAME" for role in missing)
+        names = " or ".join(f"{role} ({', '.join(COLUMNS[role])})" for role in missing)
+        raise InputError(
+            f"has no captions in a known layout: no column of the {names}; it has "
+            f"{listed(map(shown, header), _MOST_KEYS)}; name it with --columns {mapped}{near}",
+            file=path,
+        )
+    if len(captions) > 1:
+        raise InputError(
+            f"{listed(map(shown, captions))} can each be the caption, and one may be the "
+            f"reference; choose the model's, as in --columns caption={captions[1]}",
+            file=path,
+        )
+    return found
+
+
+def _indexes(
+    path: Path, records: Records, columns: Sequence[str], known: KnownVideos
+) -> tuple[str, list[str | None]]:
+    """Return the column of the index, and the annotated video that it names in each record.
+
+    Where several columns name videos, they must name the same.
+    """
+    found: dict[str, list[str | None]] = {name: [] for name in columns}
+    for place, row in records:
+        given = {name: id_text(row.get(name)) for name in columns}
+        names = {name: one for name, one in given.items() if isinstance(one, str)}
+        videos = {name: known.find(value, folded(name)) for name, value in names.items()}
+        meant = videos if known else {name: path_parts(str(one))[-1] for name, one in names.items()}
+        if len({*meant.values()} - {None}) > 1:
+            what = " and ".join(f"{name} {shown(names[name])}" for name in meant if meant[name])
+            raise InputError(
+                f"{what} name different videos; choose one, as in --columns index={columns[0]}",
+                file=path,
+                where=place,
+            )
+        for name in columns:
+            found[name].append(videos.get(name))
+    index = next((name for name in columns if any(found[name])), columns[0])
+    return index, found[index]
+
+
+def recorded_reply(replies: Any) -> Any:
+    """Return the reply, or the first of a nested list, that another program recorded.
+
+    It is None where a call failed, and for an empty reply, as tables have it.
+    """
+    while isinstance(replies, list):
+        replies = replies[0] if replies else None
+    is_failed = isinstance(replies, str) and replies.startswith(_FAILED)
+    return None if is_failed or is_missing(replies) else replies
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields with text, and those of nested objects: the document, or a metric."""
+    found: dict[str, str] = {}
+    for name, value in row.items():
+        inner = value if isinstance(value, dict) else {"": value}
+        for part, text in inner.items():
+            column = f"{name}.{part}".rstrip(".")
+            is_id = isinstance(text, int) and column.rpartition(".")[2] in COLUMNS["index"]
+            if isinstance(text, str) or is_id:
+                found[column] = str(id_text(text))
+    return found
+
+
+# ---- The captions of a run, and their annotations ----------------------------------------------
 
 
 def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
@@ -21,10 +392,8 @@ def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Captio
     `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
     """
     path = Path(path)
-    records = json_records(path)
-    if unfinished:
-        values = numbered_lines(path, Caption.model_validate_json)
-        records = ((f"line {n}", value) for n, value in values)
+    lines = ((f"line {n}", value) for n, value in numbered_lines(path))
+    records = lines if unfinished else json_records(path)
     return validated_records(Caption, records, file=path)
 
 
@@ -37,17 +406,12 @@ def known_captions(
 ) -> tuple[Caption, ...]:
     """Return the captions that have an annotation, in the order of the annotations.
 
-    InputError if a caption has no annotation (unless `ignore_unknown`), if none has, if there are
-    no captions or no annotations, or if an index is duplicated.
+    InputError if a caption has no annotation (unless `ignore_unknown`), if none has, or if there
+    are no captions or no annotations.
     """
     if not captions or not annotations:
         what = "annotations" if captions else "captions"
         raise InputError(f"there are no {what}", file=file)
-    repeated = [index for index, n in Counter(c.index for c in captions).items() if n > 1]
-    if repeated:
-        raise InputError(
-            "is duplicated", file=file, where=f"index {shown(repeated[0])}", field="index"
-        )
     order = {annotation.index: n for n, annotation in enumerate(annotations)}
     indexes = [caption.index for caption in captions]
     check_known(indexes, order, "annotations", file=file, ignore_unknown=ignore_unknown)

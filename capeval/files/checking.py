@@ -1,7 +1,6 @@
-"""Check a set of annotations: every problem, what may be a mistake, and the set's statistics.
+"""Check a set of annotations: every problem, possible mistakes, and the set's statistics.
 
-The statistics are those of the TUNA paper's table 5. Records are read one by one: memory grows with
-the number of videos by their indexes alone.
+The statistics are those of the TUNA paper's table 5.
 """
 
 from __future__ import annotations
@@ -9,18 +8,17 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import ValidationError
 
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
-from capeval.files.label_matching import normalised
 from capeval.schema import Annotation
 from capeval.schema.annotation import id_text
-from capeval.text import complaints, counted, nearest, shown, with_plain_marks
+from capeval.text import complaints, counted, nearest, normalised, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
@@ -49,7 +47,10 @@ class Finding:
 
 @dataclass
 class Totals:
-    """Sums over some videos; `seconds` is of the `timed` ones, whose length is known."""
+    """Sums over some videos; `seconds` is of the `timed` ones, whose length is known.
+
+    `tokens` are the words and punctuation marks of the events.
+    """
 
     videos: int = 0
     timed: int = 0
@@ -58,17 +59,13 @@ class Totals:
     elements: int = 0
     tokens: int = 0
 
-    @classmethod
-    def of(cls, one: Annotation, seconds: float | None) -> Self:
-        """Return those of a video; its tokens are the words and punctuation marks of its events."""
-        tokens = sum(len(_TOKEN.findall(with_plain_marks(event.event))) for event in one.events)
-        events, elements = len(one.events), one.element_count
-        return cls(1, seconds is not None, seconds or 0.0, events, elements, tokens)
-
-    def __iadd__(self, other: Self) -> Self:
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-        return self
+    def add(self, one: Annotation, seconds: float | None, tokens: int) -> None:
+        self.videos += 1
+        self.timed += seconds is not None
+        self.seconds += seconds or 0.0
+        self.events += len(one.events)
+        self.elements += one.element_count
+        self.tokens += tokens
 
     def means(self) -> dict[str, float | None]:
         """Return the mean of each measure per video, and of the elements per event."""
@@ -87,7 +84,7 @@ class Totals:
 
 @dataclass
 class SetCheck:
-    """What `check` found: statistics are of the videos without a problem.
+    """The findings of `check`; statistics are of the videos without a problem.
 
     `weights` counts the elements by type and weight.
     """
@@ -123,17 +120,17 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
         unread = (key for key in value if key not in Annotation.model_fields)
         misspelt.update((key, near) for key in unread if (near := nearest(key, lacking)))
         found.warnings += _doubts(place, one)
-        seconds = None
         try:
             seconds = seconds_of(one)
         except VideoError as fault:
+            seconds = None
             found.warnings.append(Finding(f"video: {fault}", place, one.index))
-        size = Totals.of(one, seconds)
-        found.total += size
-        for name in one.visual_characteristic:
-            found.characteristics[name] += size
+        tokens = sum(len(_TOKEN.findall(with_plain_marks(event.event))) for event in one.events)
+        groups = [found.total, *(found.characteristics[n] for n in one.visual_characteristic)]
         if one.domain is not None:
-            found.domains[one.domain] += size
+            groups.append(found.domains[one.domain])
+        for group in groups:
+            group.add(one, seconds, tokens)
         found.weights.update((part.type, part.weight) for part in one.elements.values())
     for (key, near), count in misspelt.items():
         of = counted(count, "video")
@@ -141,9 +138,9 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
     found.problems += [Finding(str(fault)) for fault in faults]
     if not seen and not found.problems:
         found.problems.append(Finding("has no records"))
-    if len({weight for _, weight in found.weights}) == 1 and found.total.elements > 1:
-        (weight,) = {weight for _, weight in found.weights}
-        every = f"all {found.total.elements:,} elements have the weight {weight}"
+    weights = {weight for _, weight in found.weights}
+    if len(weights) == 1 and found.total.elements > 1:
+        every = f"all {found.total.elements:,} elements have the weight {weights.pop()}"
         found.warnings.append(Finding(f"{every}: main and minor content count alike"))
     return found
 
@@ -181,7 +178,7 @@ def _problem(place: str, index: str | None, at: Sequence[int | str], message: st
 
 
 def _doubts(place: str, one: Annotation) -> Iterator[Finding]:
-    """Yield what is valid but may be a mistake."""
+    """Yield valid content that may be a mistake."""
     if {"Low-Dynamic", "High-Dynamic"} <= {*one.visual_characteristic}:
         yield Finding("is both Low-Dynamic and High-Dynamic", place, one.index)
     first: dict[str, str] = {}

@@ -1,17 +1,292 @@
-"""Crash-safe JSON lines: appended one line at a time, finished by an atomic rewrite."""
+"""Text, JSON and JSON lines: read strictly, appended line by line, written whole or not at all.
+
+Every mistake of a file is an `InputError` of one line.
+"""
 
 from __future__ import annotations
 
+import codecs
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from capeval.errors import InputError
-from capeval.files.reading import check_regular, streamed_lines
+from capeval.schema import Caption, Reference, Video
+from capeval.text import complaint, cut, nearest, shown
+
+# ---- Text --------------------------------------------------------------------------------------
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file without its byte order mark; it must not be empty.
+
+    Excel's "Unicode text" is UTF-16 with such a mark, and is read too.
+    """
+    text = _decoded(read_bytes(path), path)
+    if not text.strip():
+        raise InputError("is empty", file=path)
+    return text
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as fault:
+        line = 1 + data.count(b"\n", 0, fault.start)
+        message = "is not UTF-8; save the file as UTF-8"
+        raise InputError(message, file=path, where=f"line {line}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file: reading another may never end."""
+    with reading():
+        if path.is_file():
+            return path.read_bytes()
+        kind = "is a folder" if path.is_dir() else "is not a regular file"
+        problem = f"{kind}; name a file" if path.exists() else why_missing(path)
+    raise InputError(problem, file=path)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn an `OSError` of the block, such as a refused permission, into an `InputError`."""
+    try:
+        yield
+    except OSError as fault:
+        raise InputError(f"cannot be read ({fault.strerror})", file=fault.filename) from None
+
+
+def why_missing(path: Path) -> str:
+    """Return the message for a path that does not exist, with a similar name if there is one."""
+    if path.is_symlink():
+        return f"is a link to {path.readlink()}, which does not exist"
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return f"does not exist (nor does its folder {path.parent})"
+    return "does not exist" + nearest(path.name, names)
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a text file that is not blank, without a byte order mark.
+
+    The rest is not read: another process may still be writing the last line.
+    """
+    with suppress(OSError):
+        if path.is_file():
+            with path.open(encoding="utf-8-sig", errors="replace") as file:
+                if line := next(filter(None, map(str.strip, file)), ""):
+                    return line
+    # It raises an error that names the problem.
+    return read_text(path)
+
+
+Stamp = tuple[int, ...]
+
+
+def stamp_of(file: Path) -> Stamp:
+    """Return the identity, time and size of a file, which change with its content; OSError."""
+    status = file.stat()
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+# ---- JSON --------------------------------------------------------------------------------------
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        key = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise ValueError(f"the key {shown(cut(key))} is duplicated")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> Any:
+    """Parse strict JSON, without duplicated keys; `line` is where `text` starts in the file.
+
+    NaN, which is no JSON, is refused, or None if `nan`.
+    """
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=(lambda _: None) if nan else _no_constant,
+        )
+    except json.JSONDecodeError as fault:
+        line += fault.lineno - 1
+        if fault.pos:
+            problem = f"broken JSON at column {fault.colno} ({fault.msg})"
+        else:
+            start = shown(text.lstrip().partition("\n")[0].rstrip())
+            problem = f"is not JSON: {start}; give JSON or JSON lines"
+    except RecursionError:
+        problem = "is nested too deeply"
+    except ValueError as fault:
+        # A duplicated key, NaN, or an integer with more digits than Python parses.
+        problem = str(fault)
+    raise InputError(problem, file=file, where=f"line {line}")
+
+
+OnFault = Callable[[InputError], None]
+
+
+def json_lines(
+    text: str, *, file: Path, nan: bool = False, on_fault: OnFault | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Yield `(line number from 1, value)` for every line that is not blank; see `parse_json`.
+
+    `on_fault` receives the errors of lines that are not JSON; without it, the first is raised.
+    """
+    # Not splitlines(): U+2028 and similar characters are allowed inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                value = parse_json(line, file=file, line=number, nan=nan)
+            except InputError as fault:
+                if on_fault is None:
+                    raise
+                on_fault(fault)
+            else:
+                yield number, value
+
+
+@dataclass(frozen=True)
+class JsonValues:
+    """The values of a list, of JSON lines, or one value, each with its place.
+
+    `whole` is JSON that is not JSON lines; `mended` the place of a mistake that was mended.
+    """
+
+    records: Sequence[tuple[str, Any]]
+    whole: Any = None
+    mended: str = ""
+
+
+def json_values(
+    path: Path,
+    *,
+    nan: bool = False,
+    mend: Callable[[str], str] | None = None,
+    on_fault: OnFault | None = None,
+) -> JsonValues:
+    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON.
+
+    `on_fault` is that of `json_lines`.
+    """
+    text = read_text(path)
+    first, _, rest = text.strip().partition("\n")
+    if rest and first[0] == "{" and _is_object(first):
+        lines = json_lines(text, file=path, nan=nan, on_fault=on_fault)
+        return JsonValues([(f"line {n}", value) for n, value in lines])
+    mended = ""
+    try:
+        whole = parse_json(text, file=path, nan=nan)
+    except InputError as fault:
+        if mend is None:
+            raise
+        whole, mended = parse_json(mend(text), file=path, nan=nan), fault.where
+    if isinstance(whole, list):
+        records = [(f"entry {n}", value) for n, value in enumerate(whole, start=1)]
+    else:
+        records = [("line 1", whole)]
+    return JsonValues(records, whole, mended)
+
+
+def json_records(path: Path, on_fault: OnFault | None = None) -> Sequence[tuple[str, Any]]:
+    """Return the records of a JSON list or of JSON lines with their places; one is needed."""
+    if not (records := json_values(path, on_fault=on_fault).records):
+        raise InputError("has no records", file=path)
+    return records
+
+
+def _is_object(line: str | bytes) -> bool:
+    # No proper prefix of a JSON object is a JSON object: a line that is one is complete.
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a file, each with the number of its line; none if there is no file.
+
+    A killed process may have left the last line incomplete: it is ignored then, but one that lacks
+    only its line break is used.
+    """
+    if path.exists():
+        data = read_bytes(path)
+        end = data.rfind(b"\n") + 1
+        whole = data if _is_object(data[end:]) else data[:end]
+        yield from json_lines(_decoded(whole, path), file=path)
+
+
+def whole_lines(path: Path) -> list[Any]:
+    """Return the values of a file, as `numbered_lines` reads them."""
+    return [value for _, value in numbered_lines(path)]
+
+
+# ---- Records -----------------------------------------------------------------------------------
+
+M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R", bound=Caption | Reference | Video)
+
+
+def json_object(value: Any, *, file: Path, where: str) -> dict[str, Any]:
+    """Return one record of a file, which must be a JSON object."""
+    if not isinstance(value, dict):
+        raise InputError(f"must be a JSON object, not {shown(value)}", file=file, where=where)
+    return value
+
+
+def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
+    """Validate one record of a file; the first mistake is raised with its dotted field."""
+    value = json_object(value, file=file, where=where)
+    try:
+        return model.model_validate(value)
+    except ValidationError as faults:
+        field, message = complaint(faults)
+        raise InputError(message, file=file, where=where, field=field) from None
+
+
+def validated_records(
+    model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
+) -> tuple[R, ...]:
+    """Validate all records of a file, given with their places; every index must be unique.
+
+    InputError if there is no record.
+    """
+    seen: dict[str, str] = {}
+    result: list[R] = []
+    for place, value in records:
+        index = value.get("index") if isinstance(value, dict) else None
+        where = f"{place}: index {shown(index)}" if isinstance(index, str) else place
+        one = validated(model, value, file=file, where=where)
+        if one.index in seen:
+            where = f"{place}: index {shown(one.index)}"
+            message = f"is duplicated (see {seen[one.index]})"
+            raise InputError(message, file=file, where=where, field="index")
+        seen[one.index] = place
+        result.append(one)
+    if not result:
+        raise InputError("has no records", file=file)
+    return tuple(result)
+
+
+# ---- Writing -----------------------------------------------------------------------------------
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -30,12 +305,17 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 def as_stored(value: Any) -> Any:
     """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
 
-    What another package made can have keys that become equal, or no end.
+    A value of another package can have keys that become equal, or contain itself.
     """
     try:
         return json.loads(dumps(value))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def short_hash(value: object) -> str:
+    """Return a short hash of a value's JSON."""
+    return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]
 
 
 def printable_json(text: str) -> str:
@@ -51,24 +331,6 @@ def printable_json(text: str) -> str:
     )
 
 
-def whole_lines(path: Path) -> list[Any]:
-    """Return the values of a file, as `numbered_lines` reads them."""
-    return [value for _, value in numbered_lines(path)]
-
-
-def numbered_lines(
-    path: Path, quick: Callable[[bytes], Any] | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a file, each with the number of its line; none if there is no file.
-
-    A killed process may have left the last line incomplete: it is ignored then, but one that lacks
-    only its line break is used. `quick` is that of `streamed_lines`.
-    """
-    if path.exists():
-        check_regular(path)
-        yield from streamed_lines(path, is_whole=_is_whole, quick=quick)
-
-
 class JsonlAppender:
     """Appends JSON lines; first removes an incomplete last line."""
 
@@ -80,7 +342,7 @@ class JsonlAppender:
         self._file = self._path.open("ab", buffering=0)
         data = self._path.read_bytes()
         end = data.rfind(b"\n") + 1
-        if _is_whole(data[end:]):
+        if _is_object(data[end:]):
             self._file.write(b"\n")
         else:
             self._file.truncate(end)
@@ -107,14 +369,6 @@ def remove_empty(created: Iterable[Path]) -> None:
             path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _is_whole(line: bytes) -> bool:
-    # No proper prefix of a JSON object is a JSON object: what parses is complete.
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
@@ -134,8 +388,6 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        if error.errno is None:
-            raise
         # The user does not know the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:

@@ -1,20 +1,56 @@
-"""Judgments: JSON lines, one line per video."""
+"""Verdicts in files: JSON lines of capeval, a table of elements, and TUNA's result files.
+
+A table (CSV or parquet) has a row for each visual element. Its columns are not those of human
+labels: a judge's verdicts must not be taken for them. A video without a verdict has no rows.
+
+A result file of the TUNA repository (three stages) is a list of `{"index", "candidate_caption",
+"candidate_events", "match_ids": [[candidate, reference or null]], "relationship":
+[{"candidate_event", "visual_elements": [{"content", "relationship"}]}]}`: events are matched by
+position, elements by their normalised content.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import csv
+import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
-from capeval.errors import InputError
-from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
-from capeval.schema import JUDGMENT, Annotation, Caption, Judgment, Scored, Unscored
-from capeval.text import complaint, nearest, shown
+from capeval.errors import InputError, MissingExtra, ReplyError
+from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
+from capeval.files.tables import escape, read_table
+from capeval.schema import (
+    JUDGMENT,
+    RELATIONS,
+    Annotation,
+    Caption,
+    Judgment,
+    Provenance,
+    Relation,
+    Scored,
+    Unscored,
+    flaw_of,
+    lacking,
+)
+from capeval.schema.annotation import Id
+from capeval.text import complaint, listed, nearest, normalised, shown, storable
+
+# ---- JSON lines --------------------------------------------------------------------------------
 
 
 def judgment_line(judgment: Judgment) -> dict[str, Any]:
@@ -49,11 +85,7 @@ def load_judgments(path: Path, *, in_run: bool = True) -> dict[str, Judgment]:
 
 def judgment_lines(path: Path) -> Iterator[Judgment]:
     """Yield every judgment of a file, in its order."""
-    for _, value in numbered_lines(path, JUDGMENT.validate_json):
-        if isinstance(value, Scored | Unscored):
-            yield value
-            continue
-        index = value.get("index") if isinstance(value, dict) else value
+    for _, value in numbered_lines(path):
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
                 "has no judgments (they have a status); name a judgments.jsonl, a judged run, "
@@ -63,6 +95,7 @@ def judgment_lines(path: Path) -> Iterator[Judgment]:
         try:
             yield JUDGMENT.validate_python(value)
         except ValidationError as faults:
+            index = value.get("index") if isinstance(value, dict) else value
             field, message = complaint(faults)
             raise InputError(
                 message,
@@ -75,7 +108,7 @@ def judgment_lines(path: Path) -> Iterator[Judgment]:
 
 def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:
     """Write the whole file atomically."""
-    write_jsonl(path, (judgment_line(judgment) for judgment in judgments))
+    write_jsonl(path, map(judgment_line, judgments))
 
 
 def caption_hash(caption: Caption) -> str:
@@ -91,6 +124,332 @@ def reference_hash(annotation: Annotation) -> str:
     )
 
 
-def short_hash(value: object) -> str:
-    """Return a short hash of a value's canonical JSON."""
-    return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]
+# ---- A table of elements -----------------------------------------------------------------------
+
+TABLE_SUFFIXES = (".csv", ".parquet")
+
+
+class _Row(BaseModel):
+    """The verdict on one element.
+
+    `candidate` are the caption's events that are matched to the element's event, one a line, and
+    `unmatched` the caption's events without a match. With repeats, the relation is the majority's
+    and the matches are the first repeat's.
+    """
+
+    index: Id
+    run: str
+    judge: str
+    baseline: Literal["yes", "no"]
+    prompts: str
+    element_id: Id
+    relation: Relation
+    type: str
+    weight: int
+    content: str
+    event: str
+    candidate: str
+    unmatched: str
+
+    @property
+    def annotated(self) -> tuple[str | int, ...]:
+        return self.type, self.weight, self.content, self.event
+
+
+def element_rows(
+    run: str, judged: Iterable[tuple[Annotation, Scored]]
+) -> Iterator[dict[str, str | int]]:
+    """Yield the verdict on each element: a row of the table."""
+    for annotation, verdict in judged:
+        made = verdict.provenance
+        relations = chain.from_iterable(verdict.relations)
+        pairs = zip(_annotated(annotation).items(), relations, strict=True)
+        for (element_id, (kind, weight, content, event)), relation in pairs:
+            yield {
+                "index": storable(annotation.index),
+                "run": storable(run),
+                "judge": storable(made.judge),
+                "baseline": "yes" if made.is_baseline else "no",
+                "prompts": made.prompts or "",
+                "element_id": element_id,
+                "relation": relation,
+                "type": kind,
+                "weight": weight,
+                "content": content,
+                "event": event,
+                "candidate": _events(verdict, int(element_id.partition(".")[0])),
+                "unmatched": _events(verdict, None),
+            }
+
+
+def _annotated(annotation: Annotation) -> dict[str, tuple[str | int, ...]]:
+    """Return type, weight, content and event of each element, as the table has them."""
+    return {
+        f"{number}.{n}": (
+            element.type,
+            element.weight,
+            storable(element.content),
+            storable(event.event),
+        )
+        for number, event in enumerate(annotation.events, start=1)
+        for n, element in enumerate(event.visual_elements, start=1)
+    }
+
+
+def _events(verdict: Scored, number: int | None) -> str:
+    pairs = zip(verdict.candidate_events, verdict.matches, strict=True)
+    texts = (text.replace("\n", " ") or " " for text, match in pairs if match == number)
+    return storable("\n".join(texts))
+
+
+def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
+    """Return rows, at least one, as `.csv`, in which no cell is a formula, or `.parquet`.
+
+    MissingExtra if that needs pyarrow, which is not installed.
+    """
+    found = [*rows]
+    if suffix == ".csv":
+        out = io.StringIO()
+        # Without quotes, a carriage return in a cell would end its line.
+        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writeheader()
+        for row in found:
+            writer.writerow({k: escape(v) if isinstance(v, str) else v for k, v in row.items()})
+        return out.getvalue().encode("utf-8")
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra("writing parquet needs pyarrow", "data") from None
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(found), sink)
+    return sink.getvalue()
+
+
+def load_element_table(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> list[Scored]:
+    """Return the verdicts of a table of one run that `element_rows` describes.
+
+    InputError if it has several runs, or is about other annotations.
+    """
+    table = read_table(path)
+    rows = table.typed(_Row)
+    runs = dict.fromkeys(
+        listed(filter(None, (r.run, r.judge, r.baseline, r.prompts))) for r in rows
+    )
+    if len(runs) > 1:
+        raise table.error(f"has several runs or judges ({'; '.join(runs)}): keep the rows of one")
+    table.check_unique([(row.index, row.element_id) for row in rows], "index, element_id")
+    known = {storable(annotation.index): annotation for annotation in annotations}
+    videos: dict[str, dict[str, _Row]] = defaultdict(dict)
+    for place, row in zip(table.places, rows, strict=True):
+        if row.index in known:
+            videos[row.index][row.element_id] = row
+        elif not ignore_unknown:
+            raise unknown_video(row.index, known, file=path, place=f"{place}: ")
+    return [_verdict(known[index], elements, path) for index, elements in videos.items()]
+
+
+def _verdict(annotation: Annotation, rows: Mapping[str, _Row], path: Path) -> Scored:
+    """Return the verdict on a video; InputError if its annotation is another."""
+    expected, given = _annotated(annotation), {i: row.annotated for i, row in rows.items()}
+    if given != expected:
+        other = [i for i in {**expected, **given} if given.get(i) != expected.get(i)]
+        raise InputError(
+            f"has other elements than the annotation ({listed(other)}): name the --annotations "
+            "that were judged, or judge again",
+            file=path,
+            where=f"index {shown(annotation.index)}",
+        )
+    sizes = list(enumerate(annotation.sizes, start=1))
+    first = rows["1.1"]
+    matched: list[tuple[int | None, str]] = [(n, rows[f"{n}.1"].candidate) for n, _ in sizes]
+    matched.append((None, first.unmatched))
+    candidates = [(text, n) for n, cell in matched if cell for text in cell.split("\n")]
+    return Scored(
+        index=annotation.index,
+        candidate_events=tuple(text for text, _ in candidates),
+        matches=tuple(number for _, number in candidates),
+        relations=tuple(
+            tuple(rows[f"{event}.{n}"].relation for n in range(1, size + 1))
+            for event, size in sizes
+        ),
+        provenance=Provenance(
+            judge=first.judge or "unknown",
+            prompts=first.prompts or None,
+            baseline=first.baseline == "yes" or None,
+        ),
+    )
+
+
+# ---- Labels of elements by content -------------------------------------------------------------
+
+
+def read_relation(value: Any, of: str) -> Relation:
+    """Return a label of the closed set; case is ignored."""
+    label = value.strip().strip(".'\"").lower() if isinstance(value, str) else value
+    for relation in RELATIONS:
+        if label == relation:
+            return relation
+    raise ReplyError(
+        f"{of} has the relation {shown(value)}; it must be one of {', '.join(RELATIONS)}"
+    )
+
+
+def match_labels(
+    elements: Sequence[str],
+    labels: Sequence[tuple[str, Relation]],
+    name: str,
+    notes: list[str],
+) -> tuple[Relation, ...]:
+    """Return the label of each element, matched by content and not by position.
+
+    Content may differ in case, punctuation and spaces where only one element can be meant.
+    ReplyError if elements are missing, invented, or duplicated with different labels.
+    """
+    keys = [normalised(element) for element in elements]
+    found: dict[int, Relation] = {}
+    last: dict[str, Relation] = {}
+    for content, relation in labels:
+        key = normalised(content)
+        alike = [place for place, other in enumerate(keys) if other == key]
+        exact = [place for place in alike if elements[place].strip() == content.strip()]
+        # "+5" and "-5" are equal when normalised: a content that is exactly neither is ambiguous.
+        if not exact and len({elements[place].strip() for place in alike}) == 1:
+            exact = alike
+        place = next((place for place in exact if place not in found), None)
+        if place is not None:
+            found[place] = last[key] = relation
+        elif key not in last:
+            raise ReplyError(f"{name} has no visual element {shown(content)}; copy them exactly")
+        elif last[key] != relation:
+            raise ReplyError(f"{name}: the element {shown(content)} is answered twice, differently")
+        else:
+            notes.append(f"classify: {name}: an element was answered twice, alike")
+    missing = [shown(element) for place, element in enumerate(elements) if place not in found]
+    if missing:
+        raise ReplyError(f"{name}: element(s) not answered: {', '.join(missing[:10])}")
+    return tuple(found[place] for place in range(len(elements)))
+
+
+# ---- The result files of the TUNA repository ---------------------------------------------------
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Element(_Part):
+    content: StrictStr
+    relationship: Any
+
+
+class _Event(_Part):
+    visual_elements: tuple[_Element, ...]
+
+
+_Match = Annotated[
+    Annotated[StrictInt, Field(ge=1)] | None,
+    BeforeValidator(lambda value: None if value in ("None", "null") else value),
+]
+
+
+class _Result(_Part):
+    candidate_events: tuple[StrictStr, ...]
+    match_ids: tuple[tuple[StrictInt, _Match], ...]
+    relationship: tuple[_Event, ...]
+
+
+class _Indexed(_Part):
+    index: Id
+
+
+def load_tuna_results(
+    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+) -> list[Judgment]:
+    """Return one judgment per record; a record that contradicts its annotation is unscored."""
+    known = {annotation.index: annotation for annotation in annotations}
+    result: dict[str, Judgment] = {}
+    for place, value in json_records(path):
+        index = validated(_Indexed, value, file=path, where=place).index
+        if index in result:
+            raise InputError("is duplicated", file=path, where=f"index {shown(index)}")
+        if index in known:
+            result[index] = _judgment(value, known[index])
+        elif not ignore_unknown:
+            raise unknown_video(index, known, file=path)
+    return list(result.values())
+
+
+def tuna_result(annotation: Annotation, caption: str, judged: Scored) -> dict[str, Any]:
+    """Return the record of a judgment of one repeat, as the TUNA repository's script writes it."""
+    matched = [*zip(judged.candidate_events, judged.matches, strict=True)]
+    events = enumerate(zip(annotation.events, judged.relations, strict=True), start=1)
+    return {
+        "index": annotation.index,
+        "candidate_caption": caption,
+        "candidate_events": [*judged.candidate_events],
+        "match_ids": [[n, match] for n, (_, match) in enumerate(matched, start=1)],
+        "relationship": [
+            {
+                "candidate_event": " ".join(text for text, match in matched if match == number),
+                "visual_elements": [
+                    {"content": element.content, "relationship": relation}
+                    for element, relation in zip(event.visual_elements, relations, strict=True)
+                ],
+            }
+            for number, (event, relations) in events
+        ],
+    }
+
+
+def _judgment(value: dict[str, Any], annotation: Annotation) -> Judgment:
+    made = Provenance(judge="tuna-results")
+    try:
+        stored = _Result.model_validate(value)
+        numbers = [candidate for candidate, _ in stored.match_ids]
+        if numbers != [*range(1, len(stored.candidate_events) + 1)]:
+            raise ReplyError(f"match_ids do not name the {len(numbers)} candidate events in order")
+        matches = tuple(reference for _, reference in stored.match_ids)
+        notes: list[str] = []
+        in_caption = [number for number in matches if number is not None]
+        if in_caption != sorted(in_caption):
+            notes.append("match: the matches go back in time; scored as they were judged")
+        judged = Scored(
+            index=annotation.index,
+            candidate_events=stored.candidate_events,
+            matches=matches,
+            relations=tuple(_relations(stored, annotation, matches, notes)),
+            notes=tuple(notes),
+            provenance=made,
+        )
+        if not (reason := flaw_of(annotation, judged)):
+            return judged
+    except ValidationError as faults:
+        reason = ": ".join(complaint(faults))
+    except ReplyError as error:
+        reason = str(error)
+    return Unscored(index=annotation.index, reason=reason, provenance=made)
+
+
+def _relations(
+    stored: _Result, annotation: Annotation, matches: Sequence[int | None], notes: list[str]
+) -> Iterator[tuple[Relation, ...]]:
+    if len(stored.relationship) != len(annotation.events):
+        raise ReplyError(
+            f"relationship has {len(stored.relationship)} events, "
+            f"the annotation {len(annotation.events)}"
+        )
+    pairs = zip(annotation.events, stored.relationship, strict=True)
+    for number, (event, judged) in enumerate(pairs, start=1):
+        name = f"event {number}"
+        labels = [
+            (one.content, read_relation(one.relationship, name)) for one in judged.visual_elements
+        ]
+        contents = [element.content for element in event.visual_elements]
+        labelled = match_labels(contents, labels, name, notes)
+        if number not in matches and set(labelled) != {"lack"}:
+            notes.append(f"classify: {name} has no match, so it lacks every element")
+            labelled = lacking(event)
+        yield labelled

@@ -1,4 +1,4 @@
-"""What is packaged with capeval: the prompts and the sample.
+"""The prompts and the sample that are packaged with capeval.
 
 They are inside the package in a wheel, and next to it in a checkout. The judge's prompt sets can be
 the user's own, with a `set.toml`: see `capeval.judging.contracts`.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
-from capeval.files.reading import read_text
+from capeval.files.jsonl import read_text
 from capeval.text import storable
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -55,7 +55,7 @@ def prompts_label(prompts: str, *names: str) -> str:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Fill a template in one pass: what is inserted is never searched for placeholders.
+    """Fill a template in one pass: inserted text is never searched for placeholders.
 
     >>> filled("{a} and {b}, {other}", {"a": "{b}", "b": "2"})
     '{b} and 2, {other}'

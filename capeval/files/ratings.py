@@ -1,4 +1,7 @@
-"""Human files: ratings of captions (long or wide) or labels of elements; the header decides.
+"""Human files and scores of metrics made elsewhere; the header decides what a file has.
+
+A human file has ratings of captions (long or wide) or labels of elements. A file of metrics is a
+table of `video_id,system?,score`, or a `metrics.jsonl`.
 
 Direct assessments are read as TRECVID Video-to-Text publishes them (`SYS,SID,RAW.SCR,Z.SCR,…`;
 Graham, Awad and Smeaton 2018): `RAW.SCR` is the mean of several raters, and `SID` the line of the
@@ -7,20 +10,21 @@ system's file, from 1, which is the number of the video. A row with line 0 rates
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import UsageError
-from capeval.files.tables import FileTable, ignored_columns, is_missing, read_table
+from capeval.files.tables import FileTable, check_all_found, ignored_columns, is_missing, read_table
 from capeval.schema import COVERAGES, RELATIONS, LabelScale
 from capeval.text import counted, cut, listed, nearest, shown
 
@@ -28,7 +32,7 @@ Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
 
 IfMissing = Literal["error", "drop"]
-"""What to do with rows without a rating, and with captions without a score of a metric."""
+"""Whether rows without a rating, and captions without a score, are an error or left out."""
 
 ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
 """The columns of human files; a file with a column for each rater has human, human_2, …"""
@@ -56,15 +60,15 @@ class Keys:
 
     @classmethod
     def of(cls, keys: Iterable[Key]) -> Keys:
-        """Return given keys as columns; there must be at least one."""
         videos, systems = zip(*keys, strict=True)
         return cls(videos, None if systems[0] is None else systems)
 
     @classmethod
     def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
         """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
+        table.check_whole(columns["video_id"])
         systems = table.names(columns["system"]) if "system" in columns else None
-        return cls(table.ids(columns["video_id"]), systems)
+        return cls(table.names(columns["video_id"]), systems)
 
     def __getitem__(self, row: int) -> Key:
         return self.videos[row], None if self.systems is None else self.systems[row]
@@ -76,7 +80,6 @@ class Keys:
         return zip(self.videos, self.systems or repeat(None), strict=False)
 
     def take(self, rows: Iterable[int]) -> Keys:
-        """Return the keys of some rows, in the order given."""
         rows = list(rows)
         systems = None if self.systems is None else [self.systems[row] for row in rows]
         return Keys([self.videos[row] for row in rows], systems)
@@ -99,12 +102,12 @@ def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _HumanFile:
-    """What a human file is, and how it was read.
+    """The common parts of human files.
 
     Attributes
     ----------
     keys : of each caption, or of each label
-    warnings : what is wrong with the data, and what was left out
+    warnings : faults of the data, and rows that were left out
     columns : the file's own column by the name that capeval has for it
     header : the names of all columns of the file
     """
@@ -206,14 +209,14 @@ def load_human(
     InputError or UsageError if the file or the mapping of its columns is not valid.
     """
     mapped = dict(columns or {})
-    check_mapped(mapped)
+    _check_mapped(mapped)
     table = read_table(path)
     if not others:
-        check_all_found(mapped, {table.file: table.columns})
+        check_all_found(mapped, {table.file: table.header})
     for name in metric_columns:
-        if name not in table.columns:
-            near = nearest(name, [*table.columns])
-            names = listed(map(shown, table.columns), 10)
+        if name not in table.header:
+            near = nearest(name, [*table.header])
+            names = listed(map(shown, table.header), 10)
             raise table.error(f"has no column {shown(name)}{near}; it has {names}")
     if table.find("element_id", mapped) and table.find("label", mapped):
         if metric_columns:
@@ -221,27 +224,42 @@ def load_human(
                 "has labels of elements; a metric can be a column of ratings of captions only"
             )
         return _labels(table, mapped, missing)
-    warnings: tuple[str, ...] = ()
-    left: FileTable = table
-    if table.columns.keys() >= {*_ASSESSED.values()} and not {*mapped} - {"score"}:
-        left, warnings = _assessments(table)
+    warnings: list[str] = []
+    if {*table.header} >= {*_ASSESSED.values()} and not {*mapped} - {"score"}:
+        table, warnings = _assessments(table)
         mapped = {**_ASSESSED, **mapped}
-    if wide := _wide_columns(table, mapped):
-        chosen = table.choose(["video_id", *wide], ["system"], {**mapped, **wide})
+    wide = _wide_columns(table, mapped)
+    optional = ["system"] if wide else ["system", "rater"]
+    chosen = table.choose(["video_id", *(wide or ["score"])], optional, {**mapped, **wide})
+    table, unrated = _rated(table, [chosen[name] for name in wide or ["score"]], missing)
+    warnings += unrated
+    keys = Keys.of_table(table, chosen)
+    metrics = {name: table.numbers(name) for name in metric_columns}
+    if "rater" in chosen:
+        raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
     else:
-        chosen = table.choose(["video_id", "score"], ["system", "rater"], mapped)
-    left, unrated = _rated(left, [chosen[name] for name in wide or ("score",)], missing)
-    read = _wide if wide else _long
-    found = read(left, chosen, metric_columns)
-    return replace(
-        found,
-        warnings=(*warnings, *unrated, *found.warnings),
+        table.check_unique(list(keys), "video_id, system")
+        given = {wide.get(name, "human"): table.numbers(chosen[name]) for name in wide or ["score"]}
+        rated = {rater: scores for rater, scores in given.items() if not np.isnan(scores).all()}
+        warnings += (
+            f"{table.file}: the column {shown(rater)} is empty in every row: this rater is left out"
+            for rater in given
+            if rater not in rated
+        )
+        raters, ratings = tuple(rated), np.stack([*rated.values()])
+    return RatingTable(
+        table.file,
+        keys,
+        raters,
+        ratings,
+        metrics,
+        warnings=tuple(warnings),
         columns=chosen,
-        header=tuple(table.columns),
+        header=tuple(table.header),
     )
 
 
-def check_mapped(mapped: Mapping[str, str]) -> None:
+def _check_mapped(mapped: Mapping[str, str]) -> None:
     """Refuse a mapping of names that capeval does not have, or of one column to two names."""
     for role in mapped:
         if role not in ROLES and not _HUMAN.fullmatch(role):
@@ -254,130 +272,78 @@ def check_mapped(mapped: Mapping[str, str]) -> None:
             raise UsageError(f"--columns: {shown(name)} is mapped twice")
 
 
-def check_all_found(mapped: Mapping[str, str], headers: Mapping[Any, Collection[str]]) -> None:
-    """Refuse a mapping of a column that is in none of some files; `headers` are by file."""
-    names = list(dict.fromkeys(name for header in headers.values() for name in header))
-    for role, name in mapped.items():
-        if name not in names:
-            raise UsageError(
-                f"--columns {role}={cut(name)}: no such column in "
-                f"{' or '.join(map(str, headers))}; found {listed(map(shown, names), 10)}"
-                f"{nearest(name, names)}"
-            )
-
-
 def _wide_columns(table: FileTable, mapped: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that have the ratings of one rater each, by human, human_2, …"""
     names = {role: name for role, name in mapped.items() if _HUMAN.fullmatch(role)}
-    if names or mapped.get("score") in table.columns:
-        return {role: name for role, name in names.items() if name in table.columns}
-    return {name: name for name in table.columns if _HUMAN.fullmatch(name)}
+    if names or mapped.get("score") in table.header:
+        return {role: name for role, name in names.items() if name in table.header}
+    return {name: name for name in table.header if _HUMAN.fullmatch(name)}
 
 
 def _rated(
     table: FileTable, columns: Sequence[str], missing: IfMissing
-) -> tuple[FileTable, tuple[str, ...]]:
+) -> tuple[FileTable, list[str]]:
     """Return the rows that are rated in one of the columns, and a warning about the others."""
-    cells = zip(*(table.columns[name] for name in columns), strict=True)
-    rated = [not all(map(is_missing, row)) for row in cells]
+    rated = [not all(is_missing(row.get(name)) for name in columns) for row in table.rows]
     if all(rated):
-        return table, ()
+        return table, []
     if not any(rated):
         raise table.error(f"no row has a rating in {listed(map(shown, columns))}")
     first = rated.index(False)
     if missing == "error":
-        raise table.error(
-            f"{table.empty}; leave unrated rows out with --missing drop",
-            row=first,
-            column=", ".join(columns),
-        )
+        message = "is empty; leave unrated rows out with --missing drop"
+        raise table.error(message, row=first, column=", ".join(columns))
     left = rated.count(False)
     warning = (
         f"{table.file}: {counted(left, 'row')} without a rating {'is' if left == 1 else 'are'} "
         f"left out (the first is {table.places[first]})"
     )
-    return table.take([row for row, is_rated in enumerate(rated) if is_rated]), (warning,)
+    return table.take([row for row, is_rated in enumerate(rated) if is_rated]), [warning]
 
 
-def _wide(
-    table: FileTable, chosen: Mapping[str, str], metric_columns: Sequence[str]
-) -> RatingTable:
-    """Return the ratings of a table with a column for each rater."""
-    keys = Keys.of_table(table, chosen)
-    table.check_unique(list(keys), "video_id, system")
-    given = {
-        column: table.numbers(column) for name, column in chosen.items() if _HUMAN.fullmatch(name)
-    }
-    rated = {column: ratings for column, ratings in given.items() if not np.isnan(ratings).all()}
-    warnings = tuple(
-        f"{table.file}: the column {shown(column)} is empty in every row: this rater is left out"
-        for column in given
-        if column not in rated
-    )
-    metrics = {name: table.numbers(name) for name in metric_columns}
-    ratings = np.stack([*rated.values()])
-    return RatingTable(table.file, keys, tuple(rated), ratings, metrics, warnings=warnings)
-
-
-def _long(
-    table: FileTable, chosen: Mapping[str, str], metric_columns: Sequence[str]
-) -> RatingTable:
-    """Return the ratings of a table with a row for each rating."""
-    keys = Keys.of_table(table, chosen)
-    scores = table.numbers(chosen["score"])
-    metrics = {name: table.numbers(name) for name in metric_columns}
-    if "rater" not in chosen:
-        table.check_unique(list(keys), "video_id, system")
-        return RatingTable(table.file, keys, ("human",), scores[None], metrics)
+def _by_caption(
+    table: FileTable,
+    chosen: Mapping[str, str],
+    keys: Keys,
+    metrics: Mapping[str, NDArray[np.float64]],
+) -> tuple[tuple[str, ...], Keys, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """Return raters, captions, ratings and metrics of a table with a row for each rating."""
     raters = table.names(chosen["rater"])
     of_row = [(*key, rater) for key, rater in zip(keys, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, rater")
     captions, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
     caption = _numbers(keys)
     ratings = np.full((len(names), len(captions)), np.nan)
-    ratings[_numbers(raters), caption] = scores
-    return RatingTable(
-        table.file,
-        Keys.of(captions),
-        names,
-        ratings,
-        {name: _by_caption(table, name, of, caption) for name, of in metrics.items()},
-    )
+    ratings[_numbers(raters), caption] = table.numbers(chosen["score"])
+    found = {}
+    for name, values in metrics.items():
+        found[name] = of_caption = np.full(len(captions), np.nan)
+        of_caption[caption[::-1]] = values[::-1]
+        differ = np.flatnonzero(~((of_caption[caption] == values) | np.isnan(values)))
+        if len(differ):
+            row = int(differ[0])
+            message = f"{values[row]:g} differs from an earlier score of the same caption"
+            raise table.error(message, row=row, column=name)
+    return names, Keys.of(captions), ratings, found
 
 
-def _by_caption(
-    table: FileTable, name: str, values: NDArray[np.float64], caption: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return a metric's score of each caption, from a table with a row for each rating."""
-    result = np.full(int(caption.max()) + 1, np.nan)
-    result[caption[::-1]] = values[::-1]
-    differ = np.flatnonzero(~((result[caption] == values) | np.isnan(values)))
-    if len(differ):
-        row = int(differ[0])
-        message = f"{values[row]:g} differs from an earlier score of the same caption"
-        raise table.error(message, row=row, column=name)
-    return result
-
-
-def _assessments(table: FileTable) -> tuple[FileTable, tuple[str, ...]]:
+def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
     """Return the rows of a direct assessment that rate a caption, and warnings about others."""
-    given = table.names(_ASSESSED["video_id"])
-    for row, number in enumerate(given):
-        if not (number.isascii() and number.isdigit()):
-            message = f"{shown(number)} is not a line number"
-            raise table.error(message, row=row, column=_ASSESSED["video_id"])
-    # 07 and 7 are the same line and so the same video.
-    lines = [int(number) for number in given]
-    kept = [row for row, line in enumerate(lines) if line]
-    systems = table.names(_ASSESSED["system"])
-    warnings = tuple(
-        f"{table.file}: {table.places[row]}: SID is 0 and lines count from 1, so this row of "
-        f"{cut(systems[row])} rates no caption: skipped"
-        for row, line in enumerate(lines)
-        if not line
-    )
-    columns = {**table.columns, _ASSESSED["video_id"]: [str(line) for line in lines]}
-    return replace(table, columns=columns).take(kept), warnings
+    video, system = _ASSESSED["video_id"], _ASSESSED["system"]
+    rows, kept, warnings = [], [], []
+    for row, (given, of) in enumerate(zip(table.names(video), table.names(system), strict=True)):
+        if not (given.isascii() and given.isdigit()):
+            raise table.error(f"{shown(given)} is not a line number", row=row, column=video)
+        # 07 and 7 are the same line and so the same video.
+        rows.append({**table.rows[row], video: str(int(given))})
+        if int(given):
+            kept.append(row)
+        else:
+            warnings.append(
+                f"{table.file}: {table.places[row]}: SID is 0 and lines count from 1, so this row "
+                f"of {cut(of)} rates no caption: skipped"
+            )
+    return replace(table, rows=rows).take(kept), warnings
 
 
 def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
@@ -385,10 +351,9 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys = Keys.of_table(table, chosen)
     elements = table.names(chosen["element_id"])
-    # An event of ten elements or more: the number 1.10 has become 1.1.
-    if chosen["element_id"] in table.fractions and any(re.search(r"\.\d\d", e) for e in elements):
-        message = "has numbers, and 1.10 is not 1.1; format the column as text, or save it as CSV"
-        raise table.error(message, column=chosen["element_id"])
+    # Of an event with ten elements or more, the number 1.10 has become 1.1.
+    if any(re.search(r"\.\d\d", element) for element in elements):
+        table.check_whole(chosen["element_id"])
     raters = table.names(chosen["rater"]) if "rater" in chosen else ["human"] * len(table)
     of_row = [(*key, e, r) for key, e, r in zip(keys, elements, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, element_id, rater")
@@ -411,7 +376,119 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
         [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
         table.places,
-        warnings=warnings,
+        warnings=tuple(warnings),
         columns=chosen,
-        header=tuple(table.columns),
+        header=tuple(table.header),
     )
+
+
+# ---- Metrics -----------------------------------------------------------------------------------
+
+
+@dataclass
+class MetricScores:
+    """The scores of one metric by caption; `missing` has the reason for each unscored caption.
+
+    `measure` is "precision", "recall" or "f1" for a judge's scores, None for any other metric;
+    `own` is the name that a metrics.jsonl gives it, and `found` whether it was found in a run and
+    not named by the user; `captions` are the hashes of the captions that it says it measured.
+    """
+
+    name: str
+    scores: dict[Key, float] = field(default_factory=dict)
+    missing: dict[Key, str] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    signatures: list[str] = field(default_factory=list)
+    measure: str | None = None
+    own: str | None = None
+    found: bool = False
+    captions: dict[Key, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> set[Key]:
+        """The captions that have a score, or a reason why there is none."""
+        return {*self.scores, *self.missing}
+
+    @property
+    def source_name(self) -> str:
+        """The judge whose measure this is, or the metric's own name."""
+        return self.name if self.measure is None else self.name.removesuffix(f":{self.measure}")
+
+    def of_system(self, system: str | None) -> MetricScores:
+        return replace(
+            self,
+            scores={(video, system): score for (video, _), score in self.scores.items()},
+            missing={(video, system): reason for (video, _), reason in self.missing.items()},
+        )
+
+    def leave_out_changed(self, now: Mapping[Key, str]) -> None:
+        """Treat scores of captions whose text has another hash now as missing."""
+        for key, measured in self.captions.items():
+            if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
+                self.missing[key] = (
+                    "another caption of this video was measured; run `capeval metrics` again"
+                )
+
+
+@dataclass(frozen=True)
+class MetricFile:
+    """The metrics of a file, the names of all its columns, and the columns that are used."""
+
+    metrics: list[MetricScores]
+    header: tuple[str, ...]
+    read: frozenset[str]
+
+
+def load_metrics(
+    path: Path | str,
+    name: str,
+    columns: Mapping[str, str] | None = None,
+) -> MetricFile:
+    """Read a file of metric scores.
+
+    A table has one metric, called `name`: the column of that name, else `score`. A metrics.jsonl
+    can have several: `name:metric` each. `columns` are the file's by capeval's names.
+    """
+    table = read_table(path)
+    stored = {"metric", "value"} <= {*table.header}
+    chosen = _metric_columns(table, name, dict(columns or {}), stored=stored)
+    keys = Keys.of_table(table, chosen)
+    metrics = table.names("metric") if stored else [name] * len(table)
+    keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
+    table.check_unique(keyed, "video_id, system, metric")
+    values = table.numbers(chosen["score"]).tolist()
+    reasons, signatures, hashes = (
+        table.cells(chosen.get(column, "")) for column in ("reason", "signature", "caption_hash")
+    )
+    no_reason = "no value" if stored else "no score in the file"
+    found = {metric: MetricScores(metric, sources=[str(path)]) for metric in dict.fromkeys(metrics)}
+    for metric, key, value, reason, signature, caption in zip(
+        metrics, keys, values, reasons, signatures, hashes, strict=True
+    ):
+        scores = found[metric]
+        if math.isnan(value):
+            scores.missing[key] = str(reason or no_reason)
+        else:
+            scores.scores[key] = value
+        if signature and str(signature) not in scores.signatures:
+            scores.signatures.append(str(signature))
+        if caption:
+            scores.captions[key] = str(caption)
+    for metric, scores in found.items():
+        scores.own = metric if stored else None
+        scores.name = name if len(found) == 1 else f"{name}:{metric}"
+    return MetricFile([*found.values()], tuple(table.header), frozenset(chosen.values()))
+
+
+def _metric_columns(
+    table: FileTable, name: str, mapped: dict[str, str], *, stored: bool
+) -> dict[str, str]:
+    if not table.find("video_id", mapped):
+        mapped.setdefault("video_id", "index")
+    if stored:
+        mapped["score"] = "value"
+        more = ("system", "reason", "signature", "caption_hash")
+        return {**table.choose(["video_id", "score"], more, mapped), "metric": "metric"}
+    if mapped.get("score") not in table.header and name in table.header:
+        mapped["score"] = name
+    return table.choose(["video_id", "score"], ["system"], mapped)

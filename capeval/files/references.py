@@ -11,13 +11,14 @@ the reference is in the assistant's message, the events are in `extra_info`, the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError
 from capeval.files.annotations import split_format
-from capeval.files.caption_layouts import CaptionsFile, captions_in_memory, read_captions
-from capeval.files.reading import json_values, read_bytes, validated_records, why_missing
+from capeval.files.captions import CaptionsFile, captions_in_memory, read_captions
+from capeval.files.jsonl import json_values, read_bytes, validated_records
 from capeval.schema import Reference, Video
 
 LINES = "lines"
@@ -25,50 +26,37 @@ LINES = "lines"
 
 def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
     found = json_values(path)
-    if path.suffix == ".json" and isinstance(whole := found.whole, dict):
-        is_record = "index" in whole and {"reference", "references"} & whole.keys()
-        if not is_record:
-            for n, (index, value) in enumerate(whole.items(), start=1):
-                yield f"entry {n}", {"index": index, "references": value}
-            return
+    whole = found.whole if path.suffix == ".json" else None
+    names = {"reference", "references"}
+    if isinstance(whole, dict) and not ("index" in whole and names & whole.keys()):
+        for n, (index, value) in enumerate(whole.items(), start=1):
+            yield f"entry {n}", {"index": index, "references": value}
+        return
     for place, record in found.records:
         if isinstance(record, dict) and {"messages", "dataset", "idx"} <= record.keys():
             yield place, _of_dream(record)
-        elif isinstance(record, dict) and "references" not in record and "reference" in record:
-            rest = {key: value for key, value in record.items() if key != "reference"}
-            yield place, {**rest, "references": record["reference"]}
         else:
             yield place, record
 
 
 def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
-    """Return DREAM-1K's index, references, events and group; what has another form has none."""
+    """Return DREAM-1K's index, references, events and group; validation names missing ones."""
     found = {"index": record["idx"], "group": record["dataset"]}
-    try:
-        parts = [
-            part
+    with suppress(AttributeError, KeyError, TypeError):
+        found["references"] = [
+            part["reference"]
             for message in record["messages"]
             if message["role"] == "assistant"
             for part in message["content"]
+            if part.get("reference") is not None
         ]
-        found["references"] = [
-            part["reference"] for part in parts if part.get("reference") is not None
-        ]
-        # An empty list of events is one: the video has none.
-        if record["extra_info"].get("events") is not None:
-            found["events"] = record["extra_info"]["events"]
-    except (AttributeError, KeyError, TypeError):
-        pass  # Validation says what is missing.
+        # An empty list of events is a list: the video has none.
+        found["events"] = record["extra_info"].get("events")
     return found
 
 
-def _lines_of(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, line in _text_lines(path).items():
-        if line:
-            yield f"line {number}", {"index": number, "references": [line]}
-
-
 def _text_lines(path: Path) -> dict[str, str]:
+    """Return the lines of a text file by their numbers, from 1."""
     # Published files of captions are not always UTF-8.
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     return {str(number): line.strip() for number, line in enumerate(lines, start=1)}
@@ -77,9 +65,10 @@ def _text_lines(path: Path) -> dict[str, str]:
 def load_references(path: Path | str) -> tuple[Reference, ...]:
     """Return the references of a file, `lines:PATH` or JSON, in its order; raises `InputError`."""
     name, file = split_format(path, (LINES,))
-    if not file.exists():
-        raise InputError(why_missing(file), file=file)
-    records = _lines_of(file) if name == LINES else _json_references(file)
+    records: Iterable[tuple[str, Any]] = _json_references(file)
+    if name == LINES:
+        lines = _text_lines(file).items()
+        records = [(f"line {n}", {"index": n, "references": [text]}) for n, text in lines if text]
     return validated_records(Reference, records, file=file)
 
 
@@ -98,8 +87,6 @@ def load_candidates(
     text files whose names have dots, the part after the last, such as "DCU" of "vtt.en-en.DCU".
     """
     name, file = split_format(path, (LINES,))
-    if not file.exists():
-        raise InputError(why_missing(file), file=file)
     if name == LINES:
         is_folder = file.is_dir()
         files = sorted(one for one in file.iterdir() if one.is_file()) if is_folder else [file]
@@ -107,14 +94,10 @@ def load_candidates(
             raise InputError("is an empty folder", file=file)
         if system and len(files) > 1:
             raise InputError(f"has {len(files)} systems; omit --system", file=file)
-        return [
-            (system or _system_of(one), captions_in_memory(_text_lines(one), one)) for one in files
-        ]
-    found = read_captions(file, [Video(index=index) for index in known], columns)
-    models = {caption.model for caption in found.captions}
+        names = [system or (f.stem if f.suffix in ("", ".txt") else f.suffix[1:]) for f in files]
+        found = [captions_in_memory(_text_lines(one), one) for one in files]
+        return [*zip(names, found, strict=True)]
+    of_file = read_captions(file, [Video(index=index) for index in known], columns)
+    models = {caption.model for caption in of_file.captions}
     only = models.pop() if len(models) == 1 else None
-    return [(system or only or file.stem, found)]
-
-
-def _system_of(file: Path) -> str:
-    return file.stem if file.suffix in ("", ".txt") else file.suffix[1:]
+    return [(system or only or file.stem, of_file)]

@@ -1,7 +1,7 @@
 """Read a table: CSV, TSV, a sheet of an XLSX workbook, parquet, JSON lines or a JSON list.
 
-A table is columns of cells below a header, and the place of each row for messages. Cells of CSV
-and of workbooks are text.
+A table has rows of cells by column, and the place of each row for messages. All cells of CSV are
+text.
 """
 
 from __future__ import annotations
@@ -12,21 +12,28 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from capeval.errors import InputError, MissingExtra
-from capeval.files.reading import json_object, json_records, read_bytes, read_text
+from capeval.errors import InputError, MissingExtra, UsageError
+from capeval.files.jsonl import (
+    first_line,
+    json_object,
+    json_records,
+    read_bytes,
+    read_text,
+    validated,
+)
 from capeval.schema.annotation import id_text
-from capeval.text import complaint, cut, describe, listed, nearest, shown
+from capeval.text import complaints, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which no name may have: they move a terminal's cursor or end a line."""
@@ -35,21 +42,17 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
 _PARQUET = b"PAR1"
 
-# What a spreadsheet would run as a formula (OWASP: CSV injection).
+# A spreadsheet would run a cell that begins so as a formula (OWASP: CSV injection).
 _FORMULA = r"\s*[=+\-@＝＋－＠|%]"
 _ESCAPED = re.compile(rf"'+{_FORMULA}")
 _LIVE = re.compile(rf"'*{_FORMULA}")
 
-# What tables have in place of an empty cell.
+# Marks of a missing value in tables.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 # Statistics add up squares and cubes of numbers, which must stay within the range of floats.
 _LARGEST = 1e100
 # Column names in one message: more do not fit on a line that a user can read.
 _MOST_NAMED = 10
-
-_NUMBERS: TypeAdapter[list[float | None]] = TypeAdapter(
-    list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None]
-)
 
 
 def is_missing(value: Any) -> bool:
@@ -63,39 +66,58 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value.strip().lower() in _MISSING)
 
 
+def _name(cell: Any) -> str:
+    cell = "" if cell is None else id_text(cell)
+    if not isinstance(cell, str):
+        raise ValueError("must be text or a whole number")  # noqa: TRY004 - pydantic's
+    if not (text := cell.strip()):
+        raise ValueError("is empty")
+    if CONTROL.search(text):
+        raise ValueError(f"{shown(text)} has a control character, which names must not have")
+    return text
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+"""A cell with a name, which is text or a whole number, without the blanks around it."""
+
+_NAMES = TypeAdapter(list[Name])
+_NUMBERS: TypeAdapter[list[float | None]] = TypeAdapter(
+    list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)] | None]
+)
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class FileTable:
-    """A file's columns by name, in the file's order.
+    """The rows of a file below its header.
 
     Attributes
     ----------
+    rows : the cells of each row by column
     places : where each row is, such as "line 3"
-    sheet : the sheet of a workbook
-    fractions : columns of a workbook in which a number is no whole one, or a date
     is_escaped : whether an apostrophe may keep a cell from being a formula: not in parquet and JSON
-    formulas : the first row with a formula of each column of a workbook that has one
+    fractions : columns of a workbook in which a number is no whole one, or a date
     """
 
     file: Path
-    columns: Mapping[str, Sequence[Any]]
+    header: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
     places: Sequence[str]
-    sheet: str | None = None
-    fractions: frozenset[str] = frozenset()
     is_escaped: bool = False
-    formulas: Mapping[str, int] = field(default_factory=dict)
+    fractions: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.rows)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the place and the cells of each row."""
-        rows = zip(*self.columns.values(), strict=True)
-        for place, cells in zip(self.places, rows, strict=True):
-            yield place, dict(zip(self.columns, cells, strict=True))
+        return zip(self.places, map(dict, self.rows), strict=True)
 
     def take(self, rows: Sequence[int]) -> FileTable:
-        columns = {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
-        return replace(self, columns=columns, places=[self.places[row] for row in rows])
+        places = [self.places[row] for row in rows]
+        return replace(self, rows=[self.rows[row] for row in rows], places=places)
 
     def error(self, message: str, *, row: int | None = None, column: str = "") -> InputError:
         where = "" if row is None else self.places[row]
@@ -104,14 +126,14 @@ class FileTable:
     def find(self, name: str, mapped: Mapping[str, str] | None = None) -> str | None:
         """Return the column that is mapped to a name, has it, or differs in case or spaces only."""
         column = (mapped or {}).get(name, name)
-        if column in self.columns:
+        if column in self.header:
             return column
-        return next((one for one in self.columns if folded(one) == folded(name)), None)
+        return next((one for one in self.header if folded(one) == folded(name)), None)
 
     def choose(
         self,
-        needed: Sequence[str],
-        optional: Sequence[str] = (),
+        needed: Iterable[str],
+        optional: Iterable[str] = (),
         mapped: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Return the file's column for each documented name that it has.
@@ -119,63 +141,63 @@ class FileTable:
         `mapped` is the file's column by documented name, or None if the user cannot map columns.
         InputError if a needed column is missing.
         """
+        needed = [*needed]
         found = {name: self.find(name, mapped) for name in (*needed, *optional)}
         missing = [name for name in needed if found[name] is None]
         if missing:
-            near = nearest(missing[0], [*self.columns])
+            near = nearest(missing[0], [*self.header])
             how = "" if mapped is None else f"; name it with --columns {missing[0]}=COLUMN"
             raise self.error(
                 f"has no column {listed(missing)}{near}{how}; it has "
-                f"{listed(map(shown, self.columns), _MOST_NAMED)}"
+                f"{listed(map(shown, self.header), _MOST_NAMED)}"
             )
         return {name: column for name, column in found.items() if column is not None}
 
+    def typed(self, model: type[M]) -> list[M]:
+        """Return each row as a model, whose fields are columns; InputError if one is not valid."""
+        chosen = self.choose(model.model_fields)
+        return [
+            validated(
+                model,
+                {name: self._unescaped(row[own]) for name, own in chosen.items()},
+                file=self.file,
+                where=place,
+            )
+            for place, row in self.records()
+        ]
+
+    def cells(self, column: str) -> list[Any]:
+        """Return the cells of a column; None where a record lacks it."""
+        return [row.get(column) for row in self.rows]
+
     def names(self, column: str) -> list[str]:
         """Return a column of names, without the blanks around them; none may be empty."""
-        cells = map(id_text, self.columns[column])
-        found = [self.text(cell.strip() if isinstance(cell, str) else cell) for cell in cells]
-        for row, name in enumerate(found):
-            if not name:
-                raise self.error(self.empty, row=row, column=column)
-            if CONTROL.search(name):
-                message = f"{shown(name)} has a control character, which names must not have"
-                raise self.error(message, row=row, column=column)
-        return found
+        return self._column(column, _NAMES, self._unescaped)
 
-    def text(self, cell: Any) -> str:
-        """Return a cell as the text that was written, "" if it is empty."""
-        text = "" if cell is None else str(cell)
-        return unescape(text) if self.is_escaped else text
-
-    def ids(self, column: str) -> list[str]:
-        """Return a column of names that are text or whole numbers."""
-        for row, cell in enumerate(map(id_text, self.columns[column])):
-            if cell is not None and not isinstance(cell, str):
-                message = f"must be text or a whole number, not {shown(cell)}"
-                raise self.error(message, row=row, column=column)
-        return self.names(column)
+    def check_whole(self, column: str) -> None:
+        """Refuse a column of ids that a spreadsheet program has turned into other numbers."""
+        if column in self.fractions:
+            what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
+            raise self.error(what, column=column)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; a missing one is NaN."""
-        cells = self.columns[column]
+        found = self._column(column, _NUMBERS, lambda cell: None if is_missing(cell) else cell)
+        return np.array(found, dtype=np.float64)
+
+    def _column(self, column: str, of: TypeAdapter[T], prepared: Callable[[Any], Any]) -> T:
+        cells = [*map(prepared, self.cells(column))]
         try:
-            given = [None if is_missing(cell) else cell for cell in cells]
-            return np.array(_NUMBERS.validate_python(given), dtype=np.float64)
+            return of.validate_python(cells)
         except ValidationError as faults:
-            row = int(faults.errors()[0]["loc"][0])
-            message = complaint(faults)[1]
-        if isinstance(cells[row], str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cells[row]):
+            (row, *_), message = complaints(faults)[0]
+        cell = cells[int(row)]
+        if isinstance(cell, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
             message += "; write decimals with a point"
-        raise self.error(message, row=row, column=column)
+        raise self.error(message, row=int(row), column=column)
 
-    @property
-    def empty(self) -> str:
-        """What is wrong with a cell that is empty.
-
-        openpyxl returns nothing for a formula that no program has computed.
-        """
-        formula = ", or a formula without a stored result: save the sheet as CSV"
-        return f"is empty{formula if self.sheet else ''}"
+    def _unescaped(self, cell: Any) -> Any:
+        return unescape(cell) if self.is_escaped and isinstance(cell, str) else cell
 
     def check_unique(self, keys: Sequence[tuple[Hashable, ...]], columns: str) -> None:
         first: dict[Hashable, int] = {}
@@ -184,6 +206,18 @@ class FileTable:
                 named = ", ".join(cut(str(part)) for part in key if part is not None)
                 there = self.places[first[key]]
                 raise self.error(f"{named} is duplicated (see {there})", row=row, column=columns)
+
+
+def check_all_found(mapped: Mapping[str, str], headers: Mapping[Any, Collection[str]]) -> None:
+    """Refuse a mapping of a column that is in none of some files; `headers` are by file."""
+    names = list(dict.fromkeys(name for header in headers.values() for name in header))
+    for role, name in mapped.items():
+        if name not in names:
+            raise UsageError(
+                f"--columns {role}={cut(name)}: no such column in "
+                f"{' or '.join(map(str, headers))}; found {listed(map(shown, names), _MOST_NAMED)}"
+                f"{nearest(name, names)}"
+            )
 
 
 def escape(text: str) -> str:
@@ -231,7 +265,7 @@ def folded(name: str) -> str:
 
 def is_table(path: Path) -> bool:
     """Return whether a file is a workbook, parquet or CSV, by its content, and not JSON."""
-    return is_binary_table(path) or read_text(path).lstrip()[0] not in "{["
+    return is_binary_table(path) or first_line(path)[0] not in "{["
 
 
 def is_binary_table(path: Path) -> bool:
@@ -281,38 +315,34 @@ def _of_csv(path: Path, text: str) -> FileTable:
 
 def _of_workbook(path: Path, data: bytes) -> FileTable:
     try:
-        title, values, formulas = _sheet(data, computed=False)
-        if formulas:
-            _, values, _ = _sheet(data, computed=True)
-        every = [[_text(cell) for cell in row] for row in values]
+        title, computed = _sheet(data, computed=True)
+        # A formula without a stored result, such as a caption "=== Scene 1" of pandas, is text.
+        _, given = _sheet(data, computed=False)
+        values = [
+            [formula if value is None else value for value, formula in zip(*rows, strict=True)]
+            for rows in zip(computed, given, strict=True)
+        ]
+        every = [[_text(value) for value in row] for row in values]
     except Exception as fault:  # a damaged file makes openpyxl raise almost anything
         raise InputError(
             f"cannot be read as an XLSX workbook: save it as CSV ({describe(fault)})", file=path
         ) from None
-    numbered = [(n, cells) for n, cells in enumerate(every, 1) if any(cells) or formulas.get(n)]
-    places = [f"sheet {shown(title)}, row {n}" for n, _ in numbered]
+    numbers = [n for n, cells in enumerate(every) if any(cells)]
+    places = [f"sheet {shown(title)}, row {n + 1}" for n in numbers]
     # Cells beside the table have no column name.
-    width = max((len(cells) for _, cells in numbered), default=0)
-    rows = [[*cells, *[""] * (width - len(cells))] for _, cells in numbered]
-    table = _of_rows(path, rows, places, title)
-    found = {
+    width = max((len(every[n]) for n in numbers), default=0)
+    rows = [every[n] + [""] * (width - len(every[n])) for n in numbers]
+    fractions = {
         rows[0][at].strip()
-        for n, _ in numbered[1:]
-        for at, value in enumerate(values[n - 1])
+        for n in numbers[1:]
+        for at, value in enumerate(values[n])
         if isinstance(value, datetime) or (isinstance(value, float) and not value.is_integer())
     }
-    first: dict[str, int] = {}
-    for row, (n, _) in enumerate(numbered[1:]):
-        for at in formulas.get(n, ()):
-            first.setdefault(rows[0][at].strip(), row)
-    return replace(table, fractions=frozenset(found), formulas=first)
+    return replace(_of_rows(path, rows, places), fractions=frozenset(fractions))
 
 
-def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[list[Any]], dict[int, list[int]]]:
-    """Return a sheet's title, values, and formulas: columns from 0 by the row's number from 1.
-
-    With `computed`, formulas have their stored results as values, and are not found.
-    """
+def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[tuple[Any, ...]]]:
+    """Return the title and the values of a sheet: formulas, or if `computed` their results."""
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
@@ -323,11 +353,7 @@ def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[list[Any]], dict[i
         sheet = [*visible, *book.worksheets][0]
         # The declared size can be a million columns.
         sheet.reset_dimensions()
-        rows = list(sheet.rows)
-    values = [[cell.value for cell in row] for row in rows]
-    found = ([at for at, cell in enumerate(row) if cell.data_type == "f"] for row in rows)
-    formulas = {n: columns for n, columns in enumerate(found, start=1) if columns}
-    return sheet.title, values, formulas
+        return sheet.title, [*sheet.iter_rows(values_only=True)]
 
 
 def _text(value: Any) -> str:
@@ -343,24 +369,22 @@ def _text(value: Any) -> str:
     return str(unescape_control(str(value))).strip()
 
 
-def _of_rows(
-    path: Path, rows: Sequence[Sequence[str]], places: Sequence[str], sheet: str | None = None
-) -> FileTable:
+def _of_rows(path: Path, rows: Sequence[Sequence[str]], places: Sequence[str]) -> FileTable:
     """Return a table of rows of text, the first of which is the header; short rows are padded."""
     if len(rows) < 2:
         raise InputError("has no rows below its header", file=path)
     header = [name.strip() for name in rows[0]]
     width = len(header)
-    filled: list[list[str]] = []
+    filled = []
     for place, cells in zip(places[1:], rows[1:], strict=True):
         if any(map(str.strip, cells[width:])):
             message = f"has {len(cells)} cells where the header has {width}"
             raise InputError(message, file=path, where=place)
-        filled.append([*cells[:width], *[""] * (width - len(cells))])
-    _check_names(path, [name for name in header if name])
-    columns = dict(zip(header, map(list, zip(*filled, strict=True)), strict=True))
-    columns.pop("", None)
-    return FileTable(path, columns, places[1:], sheet, is_escaped=True)
+        padded = [*cells, *[""] * (width - len(cells))]
+        filled.append({name: cell for name, cell in zip(header, padded, strict=False) if name})
+    names = [name for name in header if name]
+    _check_names(path, names)
+    return FileTable(path, names, filled, places[1:], is_escaped=True)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -370,10 +394,9 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _of_json(path: Path) -> FileTable:
-    records = {p: json_object(one, file=path, where=p) for p, one in json_records(path)}
-    names = dict.fromkeys(name for record in records.values() for name in record)
-    columns = {name: [record.get(name) for record in records.values()] for name in names}
-    return FileTable(path, columns, [*records])
+    places, values = zip(*json_records(path), strict=True)
+    rows = [json_object(v, file=path, where=p) for p, v in zip(places, values, strict=True)]
+    return FileTable(path, [*dict.fromkeys(name for row in rows for name in row)], rows, places)
 
 
 def _of_parquet(path: Path, data: bytes) -> FileTable:
@@ -384,11 +407,10 @@ def _of_parquet(path: Path, data: bytes) -> FileTable:
         raise MissingExtra("reading parquet needs pyarrow", "data") from None
     try:
         found = parquet.ParquetFile(pyarrow.BufferReader(data)).read(use_threads=False)
-        columns = [column.to_pylist() for column in found.columns]
+        rows = found.to_pylist()
     except (pyarrow.ArrowException, OSError, ValueError) as fault:
         raise InputError(f"is damaged parquet ({describe(fault)})", file=path) from None
     _check_names(path, found.column_names)
-    if not found.num_rows:
+    if not rows:
         raise InputError("has no rows", file=path)
-    places = [f"row {n}" for n in range(1, found.num_rows + 1)]
-    return FileTable(path, dict(zip(found.column_names, columns, strict=True)), places)
+    return FileTable(path, found.column_names, rows, [f"row {n}" for n, _ in enumerate(rows, 1)])

@@ -1,9 +1,11 @@
-"""Find the video files that annotations name, and the annotated video that a name means."""
+"""Names of videos: the files that annotations name, and the annotated video that a name means."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -12,7 +14,7 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from capeval.errors import InputError, VideoError
-from capeval.files.reading import why_missing
+from capeval.files.jsonl import why_missing
 from capeval.schema import Annotation, Video
 from capeval.schema.annotation import id_text
 
@@ -66,18 +68,17 @@ class VideoFolder:
         if asked.parts[1:] and first == self.path.name and not (self.path / first).is_dir():
             # Relative to the annotations, next to which is the folder of the videos.
             asked = asked.relative_to(first)
-        try:
-            file = self.path / asked
+        file = self.path / asked
+        with suppress(OSError):  # no file can have so long a name
             # A link that leads nowhere is found, too: the reader's error says where it leads.
             if file.is_file() or (file.is_symlink() and not file.exists()):
                 return file
-        except OSError:
-            raise VideoError("no file can have this name") from None
-        found = self._by_name.get(normalize("NFC", asked.name), [])
         # A name with a folder means that folder; a bare name any folder, this one first.
         folder = normalize("NFC", str(asked.parent))
-        beside = [file for file in found if normalize("NFC", str(file.parent)) == folder]
-        found = beside or ([] if len(asked.parts) > 1 else found)
+        everywhere = self._by_name.get(normalize("NFC", asked.name), [])
+        found = [one for one in everywhere if normalize("NFC", str(one.parent)) == folder]
+        if not found and not asked.parts[1:]:
+            found = everywhere
         if len(found) == 1:
             return self.path / found[0]
         if found:
@@ -185,3 +186,48 @@ def path_parts(name: str) -> tuple[str, ...]:
     path = PurePosixPath(name.replace("\\", "/"))
     path = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
     return tuple(part for part in path.parts if part not in ("/", "..")) or (name,)
+
+
+# ---- Names that only look alike ----------------------------------------------------------------
+
+_MADE_OF_VIDEO = re.compile(r"\.(json|txt|jpe?g|png)$|(?<=\d)\.0$")
+_ZEROS = re.compile(r"(?<![0-9.])0+(?=[0-9])")
+
+
+def _simplest(name: str) -> str:
+    name = " ".join(path_parts(name)[-1].casefold().split())
+    return _ZEROS.sub("", _MADE_OF_VIDEO.sub("", name))
+
+
+def look_alike(lacking: Iterable[str], available: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first id that another side has in another form, and that form.
+
+    The forms differ in spaces, folder, suffix, case, leading zeros or a zero after the point.
+
+    >>> look_alike(["clip_07"], ["CLIP_7.mp4", "clip_8.mp4"])
+    ('clip_07', 'CLIP_7.mp4')
+    >>> look_alike(["clip_7"], ["clip_77"]) is None
+    True
+    """
+    forms = {_simplest(name): name for name in available}
+    for name in lacking:
+        other = forms.get(_simplest(name), name)
+        if other != name:
+            return name, other
+    return None
+
+
+def hint_of(pair: tuple[str, str] | None) -> str:
+    """Return what to do about a pair of ids, to be added to a message; nothing without one.
+
+    >>> hint_of(("a", "a.mp4"))
+    '; "a" and "a.mp4" look alike: write the ids alike in both files'
+    >>> hint_of(("7", "007"))
+    '; "7" and "007" look alike: leading zeros were lost; store the ids as text'
+    """
+    if pair is None:
+        return ""
+    how = "write the ids alike in both files"
+    if all(map(str.isdigit, pair)) and int(pair[0]) == int(pair[1]):
+        how = "leading zeros were lost; store the ids as text"
+    return f'; "{pair[0]}" and "{pair[1]}" look alike: {how}'

@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from capeval.errors import InputError, ReplyError
-from capeval.files.label_matching import match_labels, normalised, read_relation
+from capeval.files.jsonl import read_text, validated
+from capeval.files.judgments import match_labels, read_relation
 from capeval.files.packaged import filled, packaged
-from capeval.files.reading import read_text, validated
 from capeval.judging.options import DEFAULT_PROMPTS
 from capeval.judging.segments import VERSION, segments
 from capeval.llm.replies import (
@@ -42,7 +42,17 @@ from capeval.llm.replies import (
 )
 from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
-from capeval.text import counted, describe, listed, nearest, one_line, shown, storable, words
+from capeval.text import (
+    counted,
+    describe,
+    listed,
+    nearest,
+    normalised,
+    one_line,
+    shown,
+    storable,
+    words,
+)
 
 T = TypeVar("T")
 Stage = Literal["split", "match", "classify"]

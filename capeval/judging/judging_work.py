@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import JudgeError, ReplyError, RequestRefused, RetriesExhausted
+from capeval.files.jsonl import short_hash
 from capeval.files.judgments import (
     caption_hash,
     judgment_line,
     load_judgments,
     reference_hash,
-    short_hash,
     write_judgments,
 )
 from capeval.judging.estimate import JudgingEstimate, estimate

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from capeval.config import config_file, keyless_addresses, read_config
 from capeval.errors import InputError, UsageError
-from capeval.files.judgments import short_hash
+from capeval.files.jsonl import short_hash
 from capeval.judging.contracts import PromptSet, load_prompts
 from capeval.judging.llm_judge import LLMJudge
 from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgingOptions

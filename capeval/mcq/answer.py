@@ -13,7 +13,7 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
 from capeval.errors import UsageError
-from capeval.files.tuna_benchmark import is_benchmark, videos_of
+from capeval.files.annotations import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
 from capeval.mcq.question_files import load_questions, question_file

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import InputError
-from capeval.files.reading import parse_json, read_text, validated
+from capeval.files.jsonl import parse_json, read_text, validated
 from capeval.mcq.responses import RESPONSES, question_runs
 from capeval.mcq.tags import benchmark_name, way_name
 from capeval.runs.resolve import RUNS, locate

@@ -15,11 +15,15 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import BeforeValidator
 
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import split_format
-from capeval.files.jsonl import dumps
-from capeval.files.reading import json_object, json_values, validated
+from capeval.files.annotations import (
+    QUESTIONS,
+    benchmark_folder,
+    is_benchmark,
+    split_format,
+    tables_of,
+)
+from capeval.files.jsonl import dumps, json_object, json_values, validated
 from capeval.files.tables import CONTROL, is_table, read_table
-from capeval.files.tuna_benchmark import QUESTIONS, benchmark_folder, is_benchmark, tables_of
 from capeval.files.videos import SUFFIXES
 from capeval.options import Notices, ignore
 from capeval.schema.annotation import id_text

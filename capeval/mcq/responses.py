@@ -22,9 +22,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
-from capeval.files.caption_layouts import recorded_reply
-from capeval.files.jsonl import dumps
-from capeval.files.reading import first_line, streamed_lines, validated
+from capeval.files.captions import recorded_reply
+from capeval.files.jsonl import dumps, first_line, streamed_lines, validated
 from capeval.files.tables import is_binary_table
 from capeval.mcq.question_files import (
     LAYOUTS,

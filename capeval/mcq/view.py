@@ -18,7 +18,7 @@ from unicodedata import normalize
 import numpy as np
 
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
-from capeval.files.reading import read_bytes, reading, why_missing
+from capeval.files.jsonl import read_bytes, reading, why_missing
 from capeval.files.videos import SUFFIXES
 from capeval.runs.concurrency import Recent
 from capeval.schema.question import Question

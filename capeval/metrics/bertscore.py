@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from capeval.errors import InputError, UsageError
-from capeval.files.judgments import short_hash
-from capeval.files.reading import read_text
+from capeval.files.jsonl import read_text, short_hash
 from capeval.local_models import one_device, require_packages
 from capeval.metrics.protocol import (
     Context,

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from capeval.errors import UsageError
-from capeval.files.caption_layouts import CaptionsFile, captions_in_memory
-from capeval.files.captions import check_known
-from capeval.files.reading import validated
+from capeval.files.captions import CaptionsFile, captions_in_memory, check_known
+from capeval.files.jsonl import validated
 from capeval.files.references import load_candidates, load_references
 from capeval.metrics.protocol import Item
 from capeval.runs.sources import Source, distinct_names

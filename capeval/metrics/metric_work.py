@@ -17,9 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
-from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.files.judgments import short_hash
-from capeval.files.reading import validated
+from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
 from capeval.llm.money import Meter
 from capeval.metrics.inputs import CaptionSet
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of

@@ -14,8 +14,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from capeval.config import config_file, read_config
 from capeval.errors import UsageError
-from capeval.files.judgments import short_hash
-from capeval.files.reading import validated
+from capeval.files.jsonl import short_hash, validated
 from capeval.llm.asker import (
     CHARACTERS,
     QUESTION_FAILURES,

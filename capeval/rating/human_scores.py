@@ -119,7 +119,6 @@ def relations_of(
 def _unknown_element(
     table: LabelTable, row: int, known: Mapping[str, Mapping[str, VisualElement]]
 ) -> InputError:
-    """Return the error of a label whose video or element is not in the annotations."""
     video, element = table.keys[row][0], table.elements[row]
     if video not in known:
         # A video that has labels of its own is not a misspelling of this one.

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from capeval.errors import InputError, UsageError
 from capeval.files.outputs import check_output, write_output
 from capeval.files.ratings import Keys
-from capeval.files.tables import csv_of_rows, escape, read_table
+from capeval.files.tables import Name, csv_of_rows, escape, read_table
 from capeval.options import (
     OUTPUT,
     FilePath,
@@ -27,7 +28,6 @@ from capeval.options import (
     required,
     takes,
 )
-from capeval.rating.rate_sheet import KEY_COLUMNS
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import (
     ELEMENT_TYPES,
@@ -70,18 +70,26 @@ class MergeOptions:
     on_notice: Notices = on_notice_option()
 
 
-HUMAN_COLUMNS = ("video_id", "system", "element_id", "rater", "label")
+def _numbers(cell: Any) -> Any:
+    return cell.split() if isinstance(cell, str) else cell
 
-_LABELS: dict[str, Relation] = {label: label for label in RELATIONS}
 
-
-@dataclass(frozen=True, slots=True)
-class KeyedItem:
+class KeyedItem(BaseModel):
     """The caption that an id of the sheet means; `elements` is their number for each event."""
 
-    video_id: str
-    system: str
-    elements: tuple[int, ...]
+    model_config = ConfigDict(frozen=True)
+
+    item_id: Name
+    video_id: Name
+    system: Name
+    elements: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)]
+
+
+class _Label(BaseModel):
+    item_id: Name
+    element_id: Name
+    rater: Name
+    label: Annotated[Relation | None, BeforeValidator(lambda cell: (cell or "").strip() or None)]
 
 
 LabelPlace = tuple[str, str]
@@ -108,41 +116,22 @@ class RatedFile:
 def read_key(path: Path) -> dict[str, KeyedItem]:
     """Return the caption of each id, in the sheet's order."""
     table = read_table(path)
-    chosen = table.choose(KEY_COLUMNS)
-    items, videos, systems, elements = (table.names(chosen[name]) for name in KEY_COLUMNS)
-    table.check_unique([(item,) for item in items], "item_id")
-    table.check_unique(list(zip(videos, systems, strict=True)), "video_id, system")
-    found: dict[str, KeyedItem] = {}
-    for row, sizes in enumerate(elements):
-        if not re.fullmatch(r"[1-9][0-9]{0,3}( [1-9][0-9]{0,3})*", sizes):
-            raise table.error(
-                f"must be the number of elements of each event, not {shown(sizes)}",
-                row=row,
-                column="elements",
-            )
-        counts = tuple(map(int, sizes.split(" ")))
-        found[items[row]] = KeyedItem(videos[row], systems[row], counts)
-    return found
+    items = table.typed(KeyedItem)
+    table.check_unique([(item.item_id,) for item in items], "item_id")
+    table.check_unique([(item.video_id, item.system) for item in items], "video_id, system")
+    return {item.item_id: item for item in items}
 
 
 def check_key(
     key: Mapping[str, KeyedItem], annotations: Sequence[Annotation], *, file: Path
 ) -> None:
     """Check that the annotations have the videos of a key, with the same number of elements."""
-    known = {annotation.index: annotation for annotation in annotations}
+    known = {annotation.index: annotation.sizes for annotation in annotations}
     for item_id, item in key.items():
-        annotation = known.get(item.video_id)
-        if annotation is None:
+        if known.get(item.video_id) != item.elements:
             raise InputError(
-                f"the annotations have no video {shown(item.video_id)}"
-                f"{nearest(item.video_id, list(known))}",
-                file=file,
-                where=item_id,
-            )
-        if annotation.sizes != item.elements:
-            raise InputError(
-                f"the elements of {shown(item.video_id)} in the annotations differ from the sheet; "
-                "name the annotations that the sheet was made from",
+                f"the annotations have no video {shown(item.video_id)} with as many elements; name "
+                "the annotations that the sheet was made from",
                 file=file,
                 where=item_id,
             )
@@ -151,45 +140,29 @@ def check_key(
 def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     """Return the labels of one rater; the order of the rows does not matter."""
     table = read_table(path)
-    chosen = table.choose(["item_id", "element_id", "rater", "label"])
-    items, elements, raters = (
-        table.names(chosen[name]) for name in ("item_id", "element_id", "rater")
+    rows = table.typed(_Label)
+    rater = rows[0].rater
+    expected = dict.fromkeys(
+        (item, element) for item, keyed in key.items() for element in element_ids(keyed.elements)
     )
-    known = {item: set(element_ids(keyed.elements)) for item, keyed in key.items()}
-    places: list[LabelPlace] = []
     labels: dict[LabelPlace, Relation] = {}
-    for row, (item, element) in enumerate(zip(items, elements, strict=True)):
-        if raters[row] != raters[0]:
-            raise table.error(
-                f"two raters in one file, {shown(raters[0])} and {shown(raters[row])}",
-                row=row,
-                column="rater",
-            )
-        if item not in known:
-            raise table.error(_unknown_item(item, list(key)), row=row, column="item_id")
-        place = item, element.removeprefix("e")
-        if place[1] not in known[item]:
-            message = f"{item} has no element {shown(element)}"
-            raise table.error(message, row=row, column="element_id")
+    places: list[LabelPlace] = []
+    for n, row in enumerate(rows):
+        if row.rater != rater:
+            message = f"two raters in one file, {shown(rater)} and {shown(row.rater)}"
+            raise table.error(message, row=n, column="rater")
+        if row.item_id not in key:
+            raise table.error(_unknown_item(row.item_id, list(key)), row=n, column="item_id")
+        place = row.item_id, row.element_id.removeprefix("e")
+        if place not in expected:
+            message = f"{row.item_id} has no element {shown(row.element_id)}"
+            raise table.error(message, row=n, column="element_id")
         places.append(place)
-        label = str(table.columns[chosen["label"]][row] or "").strip()
-        if label and label not in _LABELS:
-            raise table.error(
-                f"{shown(label)} is unknown; one of {', '.join(RELATIONS)}"
-                f"{nearest(label, RELATIONS)}",
-                row=row,
-                column="label",
-            )
-        if label:
-            labels[place] = _LABELS[label]
+        if row.label:
+            labels[place] = row.label
     table.check_unique(places, "item_id, element_id")
-    missing = tuple(
-        (item, element)
-        for item, keyed in key.items()
-        for element in element_ids(keyed.elements)
-        if (item, element) not in labels
-    )
-    return RatedFile(" ".join(raters[0].split()), path, labels, missing)
+    missing = tuple(place for place in expected if place not in labels)
+    return RatedFile(" ".join(rater.split()), path, labels, missing)
 
 
 def _unknown_item(item: str, known: list[str]) -> str:
@@ -239,7 +212,7 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
                 for file in files
                 if (label := file.labels.get((item, element)))
             ]
-    return csv_of_rows(HUMAN_COLUMNS, rows)
+    return csv_of_rows(("video_id", "system", "element_id", "rater", "label"), rows)
 
 
 # ---- Agreement ---------------------------------------------------------------------------------

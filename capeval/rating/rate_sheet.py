@@ -16,11 +16,9 @@ import numpy as np
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import write_atomic
-from capeval.files.judgments import short_hash
+from capeval.files.jsonl import read_text, short_hash, write_atomic
 from capeval.files.outputs import check_output
 from capeval.files.packaged import sample_folder
-from capeval.files.reading import read_text
 from capeval.files.tables import csv_of_rows, escape
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.options import (
@@ -99,7 +97,6 @@ class RatingSheet:
 
     @property
     def labels(self) -> int:
-        """Number of labels that each rater gives."""
         return sum(item.annotation.element_count for item in self.items)
 
 

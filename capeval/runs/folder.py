@@ -14,9 +14,16 @@ from filelock import FileLock, Timeout
 
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.jsonl import dumps, numbered_lines, remove_empty, write_atomic
+from capeval.files.jsonl import (
+    dumps,
+    numbered_lines,
+    parse_json,
+    read_text,
+    reading,
+    remove_empty,
+    write_atomic,
+)
 from capeval.files.judgments import judgment_lines
-from capeval.files.reading import parse_json, read_text, reading
 from capeval.schema import Caption
 
 _SHARD = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})", re.ASCII)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.files.reading import first_line, reading
+from capeval.files.jsonl import first_line, reading
 from capeval.options import Notices
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import SAMPLE

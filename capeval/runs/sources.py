@@ -11,24 +11,26 @@ from typing import Any
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import (
+    ANNOTATIONS,
     VIDEO_LIST,
+    VIDEOS,
     annotations_hash,
+    benchmark_folder,
+    is_benchmark,
     load_annotations,
     load_video_list,
     split_format,
-)
-from capeval.files.caption_layouts import captions_in_memory, read_captions
-from capeval.files.captions import captions_hash, known_captions, load_captions
-from capeval.files.jsonl import write_jsonl
-from capeval.files.packaged import sample_folder
-from capeval.files.reading import Stamp, stamp_of, validated_records
-from capeval.files.tuna_benchmark import (
-    ANNOTATIONS,
-    VIDEOS,
-    benchmark_folder,
-    is_benchmark,
     videos_of,
 )
+from capeval.files.captions import (
+    captions_hash,
+    captions_in_memory,
+    known_captions,
+    load_captions,
+    read_captions,
+)
+from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
+from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, distinct, listed

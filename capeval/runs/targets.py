@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from capeval.errors import UsageError
-from capeval.files.reading import reading
+from capeval.files.jsonl import reading
 from capeval.options import FilePath, Notices
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import attempt, find_captions, is_taken

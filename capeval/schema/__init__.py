@@ -1,85 +1,38 @@
 """The data model of capeval, as frozen pydantic models."""
 
-from capeval.schema.annotation import (
-    CHARACTERISTICS,
-    ELEMENT_TYPES,
-    Annotation,
-    Characteristic,
-    ElementType,
-    Event,
-    Video,
-    VisualElement,
-    element_ids,
-)
-from capeval.schema.caption import (
-    COVERAGES,
-    Caption,
-    Coverage,
-    HumanLabel,
-    LabelScale,
-    RaterMode,
-    Reference,
-)
-from capeval.schema.judgment import (
-    JUDGMENT,
-    RELATIONS,
-    Explanations,
-    Inputs,
-    Judgment,
-    Provenance,
-    Relation,
-    Relations,
-    Scored,
-    Unscored,
-    Usage,
-    Verdict,
-    endpoint_name,
-    flaw_of,
-    lacking,
-)
-from capeval.schema.question import (
-    OPTION_LETTERS,
-    Likelihoods,
-    Question,
-    Response,
-    Tag,
-)
-
-__all__ = [
-    "CHARACTERISTICS",
-    "COVERAGES",
-    "ELEMENT_TYPES",
-    "JUDGMENT",
-    "OPTION_LETTERS",
-    "RELATIONS",
-    "Annotation",
-    "Caption",
-    "Characteristic",
-    "Coverage",
-    "ElementType",
-    "Event",
-    "Explanations",
-    "HumanLabel",
-    "Inputs",
-    "Judgment",
-    "LabelScale",
-    "Likelihoods",
-    "Provenance",
-    "Question",
-    "RaterMode",
-    "Reference",
-    "Relation",
-    "Relations",
-    "Response",
-    "Scored",
-    "Tag",
-    "Unscored",
-    "Usage",
-    "Verdict",
-    "Video",
-    "VisualElement",
-    "element_ids",
-    "endpoint_name",
-    "flaw_of",
-    "lacking",
-]
+from capeval.schema.annotation import CHARACTERISTICS as CHARACTERISTICS
+from capeval.schema.annotation import ELEMENT_TYPES as ELEMENT_TYPES
+from capeval.schema.annotation import Annotation as Annotation
+from capeval.schema.annotation import Characteristic as Characteristic
+from capeval.schema.annotation import ElementType as ElementType
+from capeval.schema.annotation import Event as Event
+from capeval.schema.annotation import Video as Video
+from capeval.schema.annotation import VisualElement as VisualElement
+from capeval.schema.annotation import element_ids as element_ids
+from capeval.schema.caption import COVERAGES as COVERAGES
+from capeval.schema.caption import Caption as Caption
+from capeval.schema.caption import Coverage as Coverage
+from capeval.schema.caption import HumanLabel as HumanLabel
+from capeval.schema.caption import LabelScale as LabelScale
+from capeval.schema.caption import RaterMode as RaterMode
+from capeval.schema.caption import Reference as Reference
+from capeval.schema.judgment import JUDGMENT as JUDGMENT
+from capeval.schema.judgment import RELATIONS as RELATIONS
+from capeval.schema.judgment import Explanations as Explanations
+from capeval.schema.judgment import Inputs as Inputs
+from capeval.schema.judgment import Judgment as Judgment
+from capeval.schema.judgment import Provenance as Provenance
+from capeval.schema.judgment import Relation as Relation
+from capeval.schema.judgment import Relations as Relations
+from capeval.schema.judgment import Scored as Scored
+from capeval.schema.judgment import Unscored as Unscored
+from capeval.schema.judgment import Usage as Usage
+from capeval.schema.judgment import Verdict as Verdict
+from capeval.schema.judgment import endpoint_name as endpoint_name
+from capeval.schema.judgment import flaw_of as flaw_of
+from capeval.schema.judgment import lacking as lacking
+from capeval.schema.question import OPTION_LETTERS as OPTION_LETTERS
+from capeval.schema.question import Likelihoods as Likelihoods
+from capeval.schema.question import Question as Question
+from capeval.schema.question import Response as Response
+from capeval.schema.question import Tag as Tag

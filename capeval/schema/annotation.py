@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 
 def id_text(value: Any) -> Any:
-    """Return an id as text in the Unicode form NFC; what is no id is returned as it is.
+    """Return an id as text in the Unicode form NFC; other values are returned unchanged.
 
     A whole number is its digits: parquet and pandas store 12 as 12.0 where a cell is empty.
 
@@ -37,13 +37,6 @@ CHARACTERISTICS: tuple[Characteristic, ...] = get_args(Characteristic)
 Weight = Literal[1, 2, 3]
 
 Sentence = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
-
-
-def _strict_weight(value: Any) -> Any:
-    # Literal compares with ==, and True == 1 == 1.0: only an integer is a weight.
-    if type(value) is not int or value not in (1, 2, 3):
-        raise ValueError("must be the integer 1, 2 or 3")
-    return value
 
 
 def _as_list(value: Any) -> Any:
@@ -71,7 +64,7 @@ class VisualElement:
 
     content: Sentence
     type: ElementType
-    weight: Annotated[Weight, BeforeValidator(_strict_weight)]
+    weight: Weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

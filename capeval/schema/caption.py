@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from capeval.schema.annotation import Id, Sentence
 from capeval.schema.judgment import Relation
@@ -55,6 +55,8 @@ class Reference(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     index: Id
-    references: Annotated[tuple[Sentence, ...], BeforeValidator(_one_or_more)] = Field(min_length=1)
+    references: Annotated[tuple[Sentence, ...], BeforeValidator(_one_or_more)] = Field(
+        min_length=1, validation_alias=AliasChoices("references", "reference")
+    )
     events: tuple[Sentence, ...] | None = None
     group: str | None = None

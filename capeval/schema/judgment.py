@@ -1,18 +1,16 @@
-"""What a judge found: a video is scored, or unscored with a reason; never both, never neither."""
+"""Judgments: a video is scored, or unscored with a reason."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     TypeAdapter,
-    model_serializer,
 )
 from pydantic.dataclasses import dataclass
 
@@ -33,14 +31,9 @@ def lacking(event: Event) -> tuple[Relation, ...]:
 def endpoint_name(base_url: str) -> str:
     """Return the default name of an endpoint; the name is part of a judge's identity.
 
-    The address is not: a server that moves to another host or port is still the same judge, so
-    nothing is judged again. The rule has three parts.
-
-    1. A name that `[endpoints]` in `capeval.toml` gives to the address (`"https://HOST/v1" =
-       "NAME"`). Verdicts record it. It distinguishes services that serve different models, or
-       differently quantised ones, under one model name.
-    2. Otherwise OpenAI's own API is `openai`.
-    3. Every other address is `other`.
+    The address is not: a server that moves to another host or port is still the same judge.
+    `[endpoints]` in `capeval.toml` gives other names, which verdicts record; they distinguish
+    services that serve different models under one name.
 
     >>> endpoint_name("https://api.openai.com/v1"), endpoint_name("http://node7:8000/v1")
     ('openai', 'other')
@@ -77,16 +70,9 @@ class Usage(BaseModel):
 class _Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    _omitted: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are not written when they are None, as in lines of versions that lack them."""
 
-    @model_serializer(mode="wrap")
-    def _without_unrecorded(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        for name in self._omitted:
-            if fields.get(name) is None:
-                fields.pop(name, None)
-        return fields
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 Explanations = tuple[tuple[str, ...], ...] | None
@@ -98,15 +84,13 @@ class Verdict(_Noun):
     `matches[i]` is the reference event (from 1) of `candidate_events[i]`, or None;
     `relations[e][k]` is the relation of the caption to element k of reference event e, and
     `explanations[e][k]` the judge's reason in one line, "" if it gave none; None if it was not
-    asked. `notes` list what was repaired or requested again.
+    asked. `notes` list repairs and repeated requests.
     """
-
-    _omitted = frozenset({"explanations"})
 
     candidate_events: tuple[str, ...]
     matches: tuple[ReferenceNumber | None, ...]
     relations: Relations
-    explanations: Explanations = None
+    explanations: Explanations = Field(None, exclude_if=_is_none)
     notes: tuple[str, ...] = ()
 
 
@@ -121,14 +105,12 @@ class Provenance(_Noun):
     models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
-    baseline: bool | None = Field(None, strict=True)
-    """What the judge declared; None in verdicts of other programs, which say nothing of it."""
-    endpoint: str | None = None
+    baseline: bool | None = Field(None, strict=True, exclude_if=_is_none)
+    """The judge's own declaration; None in verdicts of other programs, which have none."""
+    endpoint: str | None = Field(None, exclude_if=_is_none)
     """The endpoint's name where one is configured; see `endpoint_name`."""
-    reasoning: str | None = None
+    reasoning: str | None = Field(None, exclude_if=_is_none)
     """The reasoning effort that the model was asked for; None where nothing was sent."""
-
-    _omitted = frozenset({"baseline", "endpoint", "reasoning"})
 
     @property
     def is_baseline(self) -> bool:
@@ -161,17 +143,17 @@ class Inputs:
 
 
 class _Judged(_Noun):
-    _omitted = frozenset({"explanations"})
-
     index: str
     inputs: Inputs | None = None
     """None where the verdicts were made elsewhere."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
     provenance: Annotated[Provenance, AfterValidator(_shared)] = Field(default_factory=Provenance)
+    status: str
+    reason: str | None = None
 
 
-class Scored(_Judged):
+class Scored(Verdict, _Judged):
     """A judged caption.
 
     With repeats, `relations` is the majority, `explanations` are of the first repeat that agrees
@@ -180,11 +162,6 @@ class Scored(_Judged):
 
     status: Literal["scored"] = "scored"
     reason: None = None
-    candidate_events: tuple[str, ...]
-    matches: tuple[ReferenceNumber | None, ...]
-    relations: Relations
-    explanations: Explanations = None
-    notes: tuple[str, ...] = ()
     repeats: tuple[Verdict, ...] = ()
 
 
@@ -207,8 +184,7 @@ JUDGMENT: TypeAdapter[Scored | Unscored] = TypeAdapter(Judgment)
 def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
     """Return why no judge can have given these verdicts on this annotation, or None."""
     shape = [len(event.visual_elements) for event in annotation.events]
-    verdicts: tuple[Scored | Verdict, ...] = (judgment, *judgment.repeats)
-    for verdict in verdicts:
+    for verdict in (judgment, *judgment.repeats):
         numbers = [number for number in verdict.matches if number is not None]
         for given in (verdict.relations, verdict.explanations):
             if given is not None and [len(event) for event in given] != shape:

@@ -14,7 +14,6 @@ from pydantic import (
     StringConstraints,
     ValidationInfo,
     field_validator,
-    model_serializer,
 )
 
 from capeval.schema.annotation import id_text
@@ -29,12 +28,6 @@ Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
 Name = Annotated[Text, BeforeValidator(id_text)]
 Tag = str | int | float | bool | None | list[str]
 """The value of a benchmark's own field, such as a task type."""
-
-
-def _can_be_lettered(options: tuple[str, ...]) -> tuple[str, ...]:
-    if not 2 <= len(options) <= len(OPTION_LETTERS):
-        raise ValueError("must be 2 to 26 options")
-    return options
 
 
 def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
@@ -64,7 +57,7 @@ class Question(BaseModel):
     benchmark: Text = "own"
     video: Name
     question: Text
-    options: Annotated[tuple[Text, ...], AfterValidator(_can_be_lettered)]
+    options: tuple[Text, ...] = Field(min_length=2, max_length=len(OPTION_LETTERS))
     answer: Annotated[str, StringConstraints(strict=True)]
     tags: Annotated[Mapping[str, Tag], AfterValidator(_fit_a_response)] = Field(
         default_factory=dict
@@ -90,7 +83,7 @@ TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 
 
 class Likelihoods(BaseModel):
-    """Summed negative log-likelihoods of each option, by what was scored, in nats.
+    """Summed negative log-likelihoods of each option, by the scored text, in nats.
 
     `tokens` has the number of tokens of each option under the same names. `symbol` scores the
     option's symbol, `symbol_text` the symbol with the text, `text` the text alone. All are in the
@@ -106,7 +99,7 @@ class Likelihoods(BaseModel):
 
 
 class Response(BaseModel):
-    """What a model replied to a question: a line of responses.jsonl.
+    """A model's reply to a question: a line of responses.jsonl.
 
     Attributes
     ----------
@@ -132,7 +125,7 @@ class Response(BaseModel):
     # Not `JsonValue`, whose validation takes a third of the time of grading.
     frames: Mapping[str, Any] = Field(default_factory=dict)
     likelihood: Likelihoods | None = None
-    call: Mapping[str, Any] = Field(default_factory=dict)
+    call: Mapping[str, Any] = Field(default_factory=dict, exclude_if=lambda call: not call)
 
     @property
     def tags(self) -> Mapping[str, Tag]:
@@ -156,13 +149,6 @@ class Response(BaseModel):
             frames=frames or {},
             likelihood=likelihood,
         )
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, handler: Any) -> dict[str, Any]:
-        line: dict[str, Any] = handler(self)
-        if not line["call"]:
-            del line["call"]
-        return line
 
 
 def option_lines(options: Sequence[str]) -> list[str]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from capeval.errors import InputError, UsageError
-from capeval.files.element_table import SUFFIXES, element_rows, table_bytes
 from capeval.files.jsonl import dumps
+from capeval.files.judgments import TABLE_SUFFIXES, element_rows, table_bytes, tuna_result
 from capeval.files.outputs import check_json, check_output, write_output
-from capeval.files.tuna_results import tuna_result
 from capeval.options import (
     OUTPUT,
     FilePath,
@@ -79,7 +78,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     )
     if o.out is not None:
         check_output(Path(o.out), files_behind([judged]), own="scores.json")
-        check_json(Path(o.out), *(SUFFIXES if o.layout is None else ()))
+        check_json(Path(o.out), *(TABLE_SUFFIXES if o.layout is None else ()))
         verdicts = None if _has_scores(o) else _verdicts(judged, o)
         write_output(Path(o.out), scores_text(judged.scores) if verdicts is None else verdicts)
         what = "scores" if verdicts is None else "verdicts"
@@ -88,7 +87,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 
 
 def _has_scores(o: ScoreOptions) -> bool:
-    return o.layout is None and Path(str(o.out)).suffix.lower() not in SUFFIXES
+    return o.layout is None and Path(str(o.out)).suffix.lower() not in TABLE_SUFFIXES
 
 
 def _verdicts(judged: JudgedRun, o: ScoreOptions) -> str | bytes:

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.files.element_table import SUFFIXES, load_element_table
+from capeval.files.jsonl import first_line
 from capeval.files.judgments import (
+    TABLE_SUFFIXES,
     caption_hash,
+    load_element_table,
     load_judgments,
+    load_tuna_results,
     reference_hash,
     unknown_video,
 )
-from capeval.files.reading import first_line
-from capeval.files.tuna_results import load_tuna_results
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import find_judgments
 from capeval.schema import (
@@ -52,7 +53,7 @@ def stored_judgments(
         most that a video has where that is not known
     """
     path = find_judgments(path)
-    if path.suffix.lower() in SUFFIXES:
+    if path.suffix.lower() in TABLE_SUFFIXES:
         judgments: Sequence[Judgment] = load_element_table(
             path, annotations, ignore_unknown=ignore_unknown
         )

@@ -133,7 +133,7 @@ def test_own_entries_add_and_change(tmp_path: Path) -> None:
         ('[models.m]\nhub = "a/b"\nreached = "transformer"', 'did you mean "transformers"?'),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),
-        ('[models.m]\nhub = "a/b"\nimages = "webp"', "Input should be 'jpeg'"),
+        ('[models.m]\nhub = "a/b"\nimages = "webp"', "must be 'jpeg'"),
     ],
 )
 def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> None:

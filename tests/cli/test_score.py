@@ -176,7 +176,7 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: Field required'),
+        ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
         ("[]", "has no records"),
         ('{"index": "a"', "has no judgments"),
@@ -205,7 +205,7 @@ def test_run_that_does_not_know_its_annotations_asks_for_them(manifest: dict[str
 
 # What was changed in `provenance`, in one line or in all, and what every reader says.
 TAMPERED: dict[str, tuple[Any, bool, str]] = {
-    "number": ({"baseline": 1}, True, "provenance.baseline: Input should be a valid boolean"),
+    "number": ({"baseline": 1}, True, "provenance.baseline: must be true or false"),
     "other": ({"baseline": False}, False, "mixes verdicts of 2 judges or settings (lexical-2,"),
     "missing": (None, False, "mixes verdicts of 2 judges or settings (lexical-2,"),
     "all missing": (None, True, "mine: the judge is unknown, the verdicts do not record it"),

@@ -1,3 +1,5 @@
+"""Text and JSON: read as written, or refused in one line; written whole or not at all."""
+
 from __future__ import annotations
 
 import os
@@ -8,13 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError
-from capeval.files.jsonl import JsonlAppender, dumps, whole_lines, write_atomic, write_jsonl
-from capeval.files.reading import json_lines, read_text
+from capeval.files.jsonl import (
+    JsonlAppender,
+    first_line,
+    json_lines,
+    parse_json,
+    read_text,
+    whole_lines,
+    write_atomic,
+    write_jsonl,
+)
 
+pytestmark = pytest.mark.usefixtures("alone")
+
+FILE = Path("a.json")
 # Every code point, lone surrogates too: that is what captions can hold.
 TEXT = st.text(st.characters(), max_size=20)
 LINE = st.dictionaries(
@@ -25,7 +38,6 @@ LINES: list[dict[str, Any]] = [
     {"index": "b", "nested": {"list": [1, 2, {"x": None}]}},
     {"index": "c", "text": "狗 \ud800 \x00 " + "\U0001f415" * 3},
 ]
-same_folder = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def append_all(path: Path, lines: list[dict[str, Any]]) -> None:
@@ -34,10 +46,10 @@ def append_all(path: Path, lines: list[dict[str, Any]]) -> None:
             appender.append(line)
 
 
-@same_folder
+@settings(deadline=None, max_examples=50)
 @given(st.lists(LINE, min_size=1))
-def test_what_is_written_is_read_the_same(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
-    written, appended = tmp_path / "written.jsonl", tmp_path / "appended.jsonl"
+def test_what_is_written_is_read_the_same(lines: list[dict[str, Any]]) -> None:
+    written, appended = Path("written.jsonl"), Path("appended.jsonl")
     appended.unlink(missing_ok=True)
     write_jsonl(written, lines)
     append_all(appended, lines)
@@ -47,47 +59,39 @@ def test_what_is_written_is_read_the_same(tmp_path: Path, lines: list[dict[str, 
     assert list(json_lines(read_text(written), file=written)) == list(enumerate(lines, start=1))
 
 
-def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "torn.jsonl"
-    append_all(path, LINES)
-    data = path.read_bytes()
+def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on() -> None:
+    append_all(FILE, LINES)
+    data = FILE.read_bytes()
     ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
     for cut in range(len(data) + 1):
-        path.write_bytes(data[:cut])
+        FILE.write_bytes(data[:cut])
         kept = sum(end <= cut for end in ends)
-        assert whole_lines(path) == LINES[:kept], cut
-        append_all(path, LINES[kept:])
-        assert path.read_bytes() == data, cut
+        assert whole_lines(FILE) == LINES[:kept], cut
+        append_all(FILE, LINES[kept:])
+        assert FILE.read_bytes() == data, cut
 
 
-def test_damage_before_the_last_line_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.jsonl"
+def test_damage_before_the_last_line_is_reported() -> None:
     for line in (b'{"a', b"\xff"):
-        path.write_bytes(b'{"a": 1}\n' + line + b'\n{"b": 2}\n')
-        with pytest.raises(InputError, match=r"damaged\.jsonl: line 2: "):
-            whole_lines(path)
+        FILE.write_bytes(b'{"a": 1}\n' + line + b'\n{"b": 2}\n')
+        with pytest.raises(InputError, match=r"a\.json: line 2: "):
+            whole_lines(FILE)
 
 
-def test_a_full_disk_leaves_whole_lines_and_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    append_all(path, LINES[:1])
+def test_a_full_disk_leaves_whole_lines_and_is_named() -> None:
+    append_all(FILE, LINES[:1])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        with JsonlAppender(path) as appender:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, before[1]))
+        with JsonlAppender(FILE) as appender:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (FILE.stat().st_size + 5, before[1]))
             with pytest.raises(OSError, match="too large") as error:
                 appender.append(LINES[1])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert error.value.filename == str(path)
-    assert whole_lines(path) == LINES[:1]
-
-
-def test_unicode_is_written_unescaped_if_utf8_has_it() -> None:
-    assert dumps("狗") == '"狗"'
-    assert dumps("狗\ud800") == r'"\u72d7\ud800"'
+    assert error.value.filename == str(FILE)
+    assert whole_lines(FILE) == LINES[:1]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -98,10 +102,10 @@ def test_interrupted_write_leaves_the_old_file_and_no_other(
     write_atomic(path, "old")
 
     def die(*_: object) -> None:
-        raise OSError("the disk is full")
+        raise OSError(28, "the disk is full")
 
     monkeypatch.setattr(*{"fsync": (os, "fsync", die), "replace": (Path, "replace", die)}[call])
-    with pytest.raises(OSError, match="the disk is full"):
+    with pytest.raises(OSError, match=r"the disk is full: .*/scores\.json"):
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -119,11 +123,73 @@ def test_only_files_are_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path, there: bool) -> None:
-    file, link = tmp_path / "deep" / "file", tmp_path / "link"
+def test_a_link_stays_one_and_its_file_is_written(there: bool) -> None:
+    file, link = Path("deep/file").absolute(), Path("link")
     link.symlink_to(file)
     if there:
         write_atomic(file, "old")
     write_atomic(link, "new")
     assert (link.is_symlink(), file.read_text()) == (True, "new")
     assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_whatever_its_mark(encoding: str) -> None:
+    FILE.write_bytes('["狗"]'.encode(encoding))
+    assert read_text(FILE) == '["狗"]'
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b'{"a": 1}\n{"b": "\xe2\x80', '{"a": 1}'),
+        (b"\xef\xbb\xbf\n\n  [\n1]", "["),
+        ('{"a": "\u2028"}\n'.encode(), '{"a": "\u2028"}'),
+    ],
+)
+def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> None:
+    FILE.write_bytes(data)
+    assert first_line(FILE) == line
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("empty", "empty: is empty"),
+        ("latin", "latin: line 2: is not UTF-8; save the file as UTF-8"),
+        ("annotation.json", 'annotation.json: does not exist; did you mean "annotations.json"?'),
+        ("no/such.json", "no/such.json: does not exist (nor does its folder no)"),
+        ("folder", "folder: is a folder; name a file"),
+        ("link", "link: is a link to gone, which does not exist"),
+    ],
+)
+def test_what_is_not_text_is_reported_in_one_line(path: str, message: str) -> None:
+    Path("empty").write_bytes(b"\xef\xbb\xbf \r\n\t\n")
+    Path("latin").write_bytes(b'["ok",\n"caf\xe9"]')
+    Path("annotations.json").write_text("[1]")
+    Path("folder").mkdir()
+    Path("link").symlink_to("gone")
+    for read in (read_text, first_line) if path != "latin" else (read_text,):
+        with pytest.raises(InputError) as error:
+            read(Path(path))
+        assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a":\n', "line 2: broken JSON at column 1 (Expecting value)"),
+        ("[1]\n[2]", "line 2: broken JSON at column 1 (Extra data)"),
+        ("A dog runs.", 'line 1: is not JSON: "A dog runs."; give JSON or JSON lines'),
+        ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),
+        (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
+        ('{"a": 1, "\\u0061": 2}', 'line 1: the key "a" is duplicated'),
+        ("[" * 100_000, "line 1: is nested too deeply"),
+    ],
+)
+def test_broken_json_is_reported_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        parse_json(text, file=FILE)
+    assert str(error.value).startswith(f"a.json: {message}")
+    with pytest.raises(InputError, match=r"line 4[23]: "):
+        parse_json(text, file=FILE, line=42)

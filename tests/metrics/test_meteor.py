@@ -134,7 +134,7 @@ FAULTS = [
     ('jar = "absent.jar"', "absent.jar: is missing: METEOR needs meteor-1.5.jar"),
     ('jar = "alone.jar"', "paraphrase-en.gz: is missing: METEOR needs meteor-1.5.jar"),
     ('jar = "fake/broken.jar"', "METEOR cannot be run: the program ended: Error: "),
-    ("jars = 1", "capeval.toml: metrics.meteor: jars: Extra inputs are not permitted"),
+    ("jars = 1", "capeval.toml: metrics.meteor: jars: is not a known field"),
 ]
 
 

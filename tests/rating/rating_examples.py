@@ -6,6 +6,7 @@ from pathlib import Path
 
 from capeval.rating.rate_merge import read_key
 from capeval.schema import Annotation, element_ids
+from tests.files.making import annotation_of
 
 HOSTILE = (
     "</script><script>window.broken = 1</script><!-- <script> "
@@ -15,21 +16,11 @@ HOSTILE = (
 
 
 def annotation(index: str, sizes: tuple[int, ...] = (2, 1)) -> Annotation:
-    return Annotation.model_validate(
-        {
-            "index": index,
-            "events": [
-                {
-                    "event": f"Event {e} of {index}.",
-                    "visual_elements": [
-                        {"content": f"Element {e}.{n} of {index}.", "type": "action", "weight": 1}
-                        for n in range(1, size + 1)
-                    ],
-                }
-                for e, size in enumerate(sizes, start=1)
-            ],
-        }
-    )
+    events = [
+        (f"Event {e} of {index}.", *(f"Element {e}.{n} of {index}." for n in range(1, size + 1)))
+        for e, size in enumerate(sizes, start=1)
+    ]
+    return annotation_of(*events, index=index)
 
 
 def exported(key: Path, to: Path, rater: str, label: str = "entailment", leave: int = 0) -> Path:

@@ -1,151 +1,57 @@
+"""From the raters' files to human.csv and their agreement."""
+
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
+import json
 from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError
+import capeval
+from capeval.errors import CapevalError
 from capeval.files.ratings import LabelTable, load_human
 from capeval.rating.rate_merge import (
     KeyedItem,
+    MergedRatings,
     RatedFile,
     agreement,
     agreement_by_type,
-    check_key,
-    checked_raters,
-    human_csv,
-    read_key,
-    read_rated,
 )
 from capeval.rating.rate_sheet import key_csv, sample_sheet
 from capeval.schema import RELATIONS, Annotation
 from tests.rating.rating_examples import annotation, exported
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 KEY = 'item_id,video_id,system,elements\ns12ab-001,w,"b, c",2\ns12ab-002,v,a,1 1\n'
-
-
-def key_file(folder: Path, text: str = KEY) -> Path:
-    path = folder / "key.csv"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def rated(folder: Path, text: str, name: str = "ann.csv") -> RatedFile:
-    path = folder / name
-    path.write_bytes(text.encode("utf-8"))
-    return read_rated(path, read_key(key_file(folder)))
-
-
 ANN = """item_id,element_id,rater,label
 s12ab-001,e1.1,ann,entailment
 s12ab-001,e1.2,ann,lack
 s12ab-002,e1.1,ann,contradiction
 """
+BO = ANN.replace(",ann,", ",bo,") + "s12ab-002,e2.1,bo,entailment\n"
 
 
-def test_labels_are_read_in_any_order_and_dialect(tmp_path: Path) -> None:
-    plain = rated(tmp_path, ANN)
-    assert dict(plain.labels) == {
-        ("s12ab-001", "1.1"): "entailment",
-        ("s12ab-001", "1.2"): "lack",
-        ("s12ab-002", "1.1"): "contradiction",
-    }
-    assert plain.missing == (("s12ab-002", "2.1"),)
-    assert plain.rater == "ann"
-    # As a spreadsheet program may save it again.
-    header, *lines = ANN.splitlines()
-    saved = "\ufeff" + "\r\n".join([header, *lines[::-1], "s12ab-002,e2.1,ann,"])
-    other = rated(tmp_path, saved.replace(",", ";"))
-    assert (other.labels, other.missing) == (plain.labels, plain.missing)
+def merged(*files: str, key: str = KEY, annotations: Path | None = None) -> MergedRatings:
+    Path("key.csv").write_text(key, encoding="utf-8")
+    paths = [Path(f"{n}.csv") for n in range(len(files))]
+    for path, text in zip(paths, files, strict=True):
+        path.write_bytes(text.encode("utf-8"))
+    return capeval.rate_merge(
+        paths,
+        "key.csv",
+        partial=True,
+        force=True,
+        annotations=annotations,
+        on_notice=lambda _: None,
+    )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("s12ab-003,e1.1,ann,lack", 'line 5: item_id: the key has no item "s12ab-003"; did you'),
-        ("s99ff-001,e1.1,ann,lack", 'line 5: item_id: "s99ff-001" belongs to a different sheet'),
-        (",e1.1,ann,lack", "line 5: item_id: is empty"),
-        ("s12ab-001,e1.3,ann,lack", 'line 5: element_id: s12ab-001 has no element "e1.3"'),
-        ("s12ab-001,e1.1,ann,lack", r"line 5: .*s12ab-001, 1.1 is duplicated \(see line 2\)"),
-        ("s12ab-002,e2.1,ann,entaillment", 'line 5: label: .*did you mean "entailment"'),
-        ("s12ab-002,e2.1,bo,lack", 'line 5: rater: two raters in one file, "ann" and "bo"'),
-        ("s12ab-002,e2.1,,lack", "line 5: rater: is empty"),
-        ('"s12ab-002,e2.1,ann,lack', "line 5: is not CSV"),
-    ],
-)
-def test_faults_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        rated(tmp_path, ANN + text + "\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "item_id,video,system,elements\nx,v,a,1\n",
-            'has no column video_id; did you mean "video"',
-        ),
-        ("item_id,video_id,system,elements\n", "has no rows"),
-        (KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
-        (KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
-        (KEY + "s12ab-003,x,,1\n", "system: is empty"),
-        (KEY + "s12ab-003,x,a,1 0\n", "elements: must be the number of elements"),
-    ],
-)
-def test_a_key_is_checked(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_key(key_file(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    "index", ['"', "=1", "'=1", "'v", "-Youtube1", "v\u2028w", "0x1e5", "a;b;c"]
-)
-def test_a_study_comes_back_whatever_its_names(tmp_path: Path, index: str) -> None:
-    sheet = sample_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
-    path = key_file(tmp_path, key_csv(sheet))
-    key = read_key(path)
-    assert [(item.video_id, item.system) for item in key.values()] == [(index, f"s{index}")]
-    file = read_rated(exported(path, tmp_path / "a.csv", "Ann"), key)
-    assert set(file.labels) == {(sheet.items[0].item_id, e) for e in ("1.1", "1.2", "2.1")}
-    human = tmp_path / "human.csv"
-    human.write_text(human_csv([replace(file, rater="=x")], key), encoding="utf-8", newline="")
-    table = load_human(human)
-    assert isinstance(table, LabelTable)
-    assert list(table.keys) == [(index, f"s{index}")] * 3
-    assert table.raters == ("=x",)
-    for text in (key_csv(sheet), human.read_text(encoding="utf-8")):
-        for row in csv.reader(io.StringIO(text, newline="")):
-            assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
-
-
-def test_a_key_is_held_against_the_annotations(tmp_path: Path) -> None:
-    path = key_file(tmp_path)
-    key = read_key(path)
-    check_key(key, [annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(
-        InputError, match='s12ab-002: the elements of "v" in the annotations differ from'
-    ):
-        check_key(key, [annotation("v", sizes=(2,)), annotation("w", sizes=(2,))], file=path)
-    with pytest.raises(InputError, match='the annotations have no video "w"'):
-        check_key(key, [annotation("v", sizes=(1, 1))], file=path)
-
-
-@pytest.mark.parametrize("other", ["ANN", "ann ", "\uff41nn"])
-def test_a_rater_has_one_file(tmp_path: Path, other: str) -> None:
-    again = rated(tmp_path, ANN.replace(",ann,", f",{other},"), "again.csv")
-    with pytest.raises(InputError, match=r"again.csv: has the same rater as .*ann.csv"):
-        checked_raters([rated(tmp_path, ANN), again], partial=True)
-
-
-def test_human_csv_is_unblinded_and_does_not_depend_on_the_order(tmp_path: Path) -> None:
-    more = (ANN + "s12ab-002,e2.1,ann,entailment\n").replace(",ann,", ",bo,")
-    ann, bo = rated(tmp_path, ANN), rated(tmp_path, more, "bo.csv")
-    key = read_key(key_file(tmp_path))
-    text = human_csv(checked_raters([bo, ann], partial=True), key)
-    assert text == human_csv(checked_raters([ann, bo], partial=True), key)
+def test_human_csv_is_unblinded_and_depends_on_no_order() -> None:
+    found = merged(BO, ANN)
+    text = Path("human.csv").read_text(encoding="utf-8")
     assert text.splitlines() == [
         "video_id,system,element_id,rater,label",
         "v,a,1.1,ann,contradiction",
@@ -156,6 +62,69 @@ def test_human_csv_is_unblinded_and_does_not_depend_on_the_order(tmp_path: Path)
         'w,"b, c",1.2,ann,lack',
         'w,"b, c",1.2,bo,lack',
     ]
+    assert [(one.rater, one.missing) for one in found.raters] == [
+        ("ann", (("s12ab-002", "2.1"),)),
+        ("bo", ()),
+    ]
+    # As a spreadsheet program may save it again.
+    header, *lines = ANN.splitlines()
+    saved = "\ufeff" + "\r\n".join([header, *lines[::-1], "s12ab-002,e2.1,ann,"])
+    merged(saved.replace(",", ";"), BO)
+    assert Path("human.csv").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("files", "key", "message"),
+    [
+        ([ANN + "s12ab-003,e1.1,ann,lack"], KEY, 'line 5: item_id: the key has no item "s12ab-003'),
+        ([ANN + "s99ff-001,e1.1,ann,lack"], KEY, 'line 5: item_id: "s99ff-001" belongs to a diff'),
+        ([ANN + ",e1.1,ann,lack"], KEY, "line 5: item_id: is empty"),
+        ([ANN + "s12ab-001,e1.3,ann,lack"], KEY, "line 5: element_id: s12ab-001 has no element"),
+        ([ANN + "s12ab-001,e1.1,ann,lack"], KEY, "line 5: .*s12ab-001, 1.1 is duplicated .see li"),
+        ([ANN + "s12ab-002,e2.1,ann,entaillment"], KEY, 'line 5: label: .*did you mean "entailme'),
+        ([ANN + "s12ab-002,e2.1,bo,lack"], KEY, 'line 5: rater: two raters in one file, "ann" an'),
+        ([ANN, ANN.replace(",ann,", ",ANN ,")], KEY, "1.csv: has the same rater as 0.csv"),
+        ([ANN, ANN.replace(",ann,", ",\uff41nn,")], KEY, "1.csv: has the same rater as 0.csv"),
+        ([], KEY, "name the raters' files"),
+        ([ANN], KEY.replace("video_id", "video"), "has no column video_id; did you mean"),
+        ([ANN], KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
+        ([ANN], KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
+        ([ANN], KEY + "s12ab-003,x,,1\n", "line 4: system: is empty"),
+        ([ANN], KEY + "s12ab-003,x,a,1 0\n", "line 4: elements.2: must be at least 1"),
+    ],
+)
+def test_faults_are_named_with_their_line(files: list[str], key: str, message: str) -> None:
+    with pytest.raises(CapevalError, match=message):
+        merged(*files, key=key)
+    assert not Path("human.csv").exists()
+
+
+def test_a_key_is_compared_with_the_annotations() -> None:
+    def merge_with(*annotations: Annotation) -> None:
+        path = Path("annotations.json")
+        path.write_text(json.dumps([one.model_dump() for one in annotations]))
+        merged(ANN, annotations=path)
+
+    merge_with(annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,)))
+    for other, named in ((annotation("v", sizes=(2,)), "v"), (annotation("v", sizes=(1, 1)), "w")):
+        with pytest.raises(CapevalError, match=f'the annotations have no video "{named}" with as'):
+            merge_with(other, *([annotation("w", sizes=(2,))] if named == "v" else []))
+
+
+@pytest.mark.parametrize("index", ['"', "=1", "'=1", "'v", "-Youtube1", "v\u2028w", "a;b;c"])
+def test_a_study_comes_back_whatever_its_names(index: str) -> None:
+    sheet = sample_sheet([annotation(index)], {f"s{index}": {index: index}}, videos=1)
+    key = Path("key.csv")
+    key.write_text(key_csv(sheet), encoding="utf-8")
+    exported(key, Path("a.csv"), "'=x")
+    capeval.rate_merge(["a.csv"], key)
+    table = load_human("human.csv")
+    assert isinstance(table, LabelTable)
+    assert list(table.keys) == [(index, f"s{index}")] * 3
+    assert (table.elements, table.raters) == (["1.1", "1.2", "2.1"], ("=x",))
+    for text in (key_csv(sheet), Path("human.csv").read_text(encoding="utf-8")):
+        for row in csv.reader(io.StringIO(text, newline="")):
+            assert not any(cell.lstrip()[:1] in tuple("=+-@|%") for cell in row if cell.strip())
 
 
 def made(rater: str, labels: str) -> RatedFile:
@@ -164,7 +133,7 @@ def made(rater: str, labels: str) -> RatedFile:
     return RatedFile(rater, Path(rater), given, ())
 
 
-ONE = {"i": KeyedItem("v", "s", (10,))}
+ONE = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(10,))}
 
 
 def test_agreement_is_its_definition() -> None:
@@ -175,10 +144,8 @@ def test_agreement_is_its_definition() -> None:
     expected = krippendorff.alpha(reliability_data=codes, level_of_measurement="nominal")
     assert found.alpha.value == pytest.approx(expected, abs=1e-12)
     assert found.n == 10
-    assert [(pair.first, pair.second, pair.n) for pair in found.pairs] == [
-        ("a", "b", 8),
-        ("a", "c", 8),
-        ("b", "c", 8),
+    assert [(one.first, one.second, one.n) for one in found.pairs] == [
+        *(("a", "b", 8), ("a", "c", 8), ("b", "c", 8))
     ]
     for pair in found.pairs:
         both = [
@@ -186,34 +153,31 @@ def test_agreement_is_its_definition() -> None:
             for x, y in zip(texts[pair.first], texts[pair.second], strict=True)
             if "-" not in (x, y)
         ]
-        kappa = pair.kappa.value
         first, second = zip(*both, strict=True)
         chance = sum(first.count(c) * second.count(c) for c in "elc") / len(both) ** 2
         accuracy = sum(x == y for x, y in both) / len(both)
-        assert kappa == pytest.approx((accuracy - chance) / (1 - chance), abs=1e-12)
+        kappa = (accuracy - chance) / (1 - chance)
+        assert pair.kappa.value == pytest.approx(kappa, abs=1e-12)
 
 
 def test_agreement_that_does_not_exist_is_null() -> None:
     assert agreement([made("a", "elc")], ONE).alpha.value is None
     apart = agreement([made("a", "el--"), made("b", "--ec")], ONE)
-    assert apart.alpha.value is None
-    assert apart.pairs[0].kappa.value is None
-    assert apart.pairs[0].n == apart.n == 0
+    assert (apart.alpha.value, apart.pairs[0].kappa.value, apart.pairs[0].n) == (None, None, 0)
 
 
 def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
-    types = ("camera", "action", "camera", "action", "camera")
-    elements = [{"content": "x", "type": kind, "weight": 1} for kind in types]
+    elements = [
+        {"content": "x", "type": kind, "weight": 1}
+        for kind in ("camera", "action", "camera", "action", "camera")
+    ]
     events = [{"event": "x", "visual_elements": elements}]
-    annotation = Annotation.model_validate({"index": "v", "events": events})
-    files = [made("a", "elele"), made("b", "ececl")]
-    key = {"i": KeyedItem("v", "s", (5,))}
-    found = agreement_by_type(files, key, [annotation])
-    assert list(found) == ["camera", "action"]
-    camera, action = found["camera"], found["action"]
-    assert (camera.n, camera.pairs[0].n) == (3, 3)
-    assert camera.pairs[0].kappa.value == 0.0
-    assert (action.n, action.pairs[0].kappa.value) == (2, 0.0)
-    assert (
-        camera.alpha.value == agreement([made("a", "e-e-e"), made("b", "e-e-l")], ONE).alpha.value
-    )
+    annotated = Annotation.model_validate({"index": "v", "events": events})
+    key = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(5,))}
+    found = agreement_by_type([made("a", "elele"), made("b", "ececl")], key, [annotated])
+    assert {of: (one.n, one.pairs[0].kappa.value) for of, one in found.items()} == {
+        "camera": (3, 0.0),
+        "action": (2, 0.0),
+    }
+    alone = agreement([made("a", "e-e-e"), made("b", "e-e-l")], ONE)
+    assert found["camera"].alpha.value == alone.alpha.value

@@ -21,6 +21,12 @@ def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
+def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
+    made = typed(tmp_path, "rate", "sheet")
+    assert (made.code, "10 videos, 30 captions of 3 runs" in made.out) == (0, True)
+    assert "\nonly 10 videos have captions, so all of them are used" in made.err
+
+
 def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     made = typed(tmp_path, "rate", "sheet", "--count", "4", "--seed", "0")
     assert (made.code, made.err) == (0, f"{OF_SAMPLE}\n")
@@ -72,16 +78,6 @@ def test_same_seed_same_bytes_and_a_study_is_not_overwritten(tmp_path: Path) -> 
     assert "one/key.csv: belongs to another sheet (of other captions, runs or options); choose" in (
         other.err
     )
-
-
-def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
-    made = typed(tmp_path, "rate", "sheet")
-    assert made.code == 0
-    assert made.err == (
-        f"{OF_SAMPLE}\n"
-        "only 10 videos have captions, so all of them are used; a study usually has 40\n"
-    )
-    assert "10 videos, 30 captions of 3 runs" in made.out
 
 
 def test_own_runs_and_videos(tmp_path: Path) -> None:

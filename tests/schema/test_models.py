@@ -21,9 +21,10 @@ Scored Unscored Usage Verdict Video VisualElement"""
 
 def test_every_record_is_listed() -> None:
     """A record that is moved or renamed breaks the programs that read it."""
-    listed = {name: getattr(capeval.schema, name) for name in capeval.schema.__all__}
-    found = [name for name, one in listed.items() if hasattr(one, "__pydantic_validator__")]
-    assert sorted(found) == RECORDS.split()
+    records = [
+        n for n, one in vars(capeval.schema).items() if hasattr(one, "__pydantic_validator__")
+    ]
+    assert sorted(records) == RECORDS.split()
 
 
 def test_records_cannot_be_changed() -> None:
@@ -42,35 +43,20 @@ EVENT = {"event": "A dog runs.", "visual_elements": [ELEMENT]}
 @pytest.mark.parametrize(
     ("given", "read"),
     [
-        ("High-Dynamic,Multi-Scene", ("High-Dynamic", "Multi-Scene")),
-        ("High-Dynamic, Multi-Scene", ("High-Dynamic", "Multi-Scene")),
-        (" High-Dynamic ,,", ("High-Dynamic",)),
+        (" High-Dynamic,Multi-Scene ,, ", ("High-Dynamic", "Multi-Scene")),
         (["Low-Dynamic", "Multi-Subject"], ("Low-Dynamic", "Multi-Subject")),
-        ([], ()),
         ("", ()),
         (None, ()),
     ],
 )
 def test_characteristics_are_read_from_text_or_list(given: object, read: tuple[str, ...]) -> None:
-    annotation = Annotation.model_validate(
-        {"index": "v", "visual_characteristic": given, "events": [EVENT]}
-    )
-    assert annotation.visual_characteristic == read
+    fields = {"index": "v", "visual_characteristic": given, "events": [EVENT]}
+    assert Annotation.model_validate(fields).visual_characteristic == read
 
 
 @pytest.mark.parametrize(
     ("text", "empty"),
-    [
-        ("", True),
-        (" \n\t", True),
-        ("...", False),
-        ("\u200b\x00", True),
-        ("\U0001f415", False),
-        ("A dog.", False),
-        ("7", False),
-        ("狗", False),
-        ("собака", False),
-    ],
+    [("", True), (" \n\t", True), ("\u200b\x00", True), ("...", False), ("狗", False)],
 )
 def test_caption_is_empty_when_nothing_can_be_seen(text: str, empty: bool) -> None:
     assert Caption(index="v", caption=text).is_empty is empty
@@ -107,23 +93,6 @@ def test_verdicts_outside_the_closed_set_are_refused(field: dict[str, object]) -
     verdict = {"candidate_events": ["A dog."], "matches": [1], "relations": [["lack"]]}
     with pytest.raises(ValidationError):
         JUDGMENT.validate_python({"index": "v", "status": "scored", **(verdict | field)})
-
-
-OLD = (
-    '{"judge":"lexical-2","prompts":null,"base_url":null,"models":[],"fingerprints":[],'
-    '"left_off":[]}'
-)
-
-
-def test_a_line_of_an_older_version_is_rewritten_as_it_was() -> None:
-    assert Provenance.model_validate_json(OLD).model_dump_json() == OLD
-
-
-@pytest.mark.parametrize("declared", [None, False, True])
-def test_a_baseline_is_what_declares_to_be_one(declared: bool | None) -> None:
-    provenance = Provenance(judge="lexical-2", prompts=None, baseline=declared)
-    assert provenance.is_baseline is (declared is True)
-    assert Provenance.model_validate_json(provenance.model_dump_json()) == provenance
 
 
 @pytest.mark.parametrize(
