@@ -23,7 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import recorded_reply
-from capeval.files.jsonl import dumps, first_line, streamed_lines, validated
+from capeval.files.jsonl import dumps, first_line, json_lines, read_text, validated
 from capeval.files.tables import is_binary_table
 from capeval.mcq.question_files import (
     LAYOUTS,
@@ -133,13 +133,12 @@ def _first_value(file: Path) -> Any:
 
 
 def _lines(file: Path) -> Iterator[Response]:
-    for number, value in streamed_lines(file, quick=Response.model_validate_json):
-        one, where = value, f"line {number}"
-        if not isinstance(value, Response):
-            record = record_of(file, where, value)
-            for name in record.fields.keys() - Response.model_fields.keys():
-                record.read(name, tag_value, record.fields[name])
-            one = validated(Response, value, file=file, where=where)
+    for number, value in json_lines(read_text(file), file=file):
+        where = f"line {number}"
+        record = record_of(file, where, value)
+        for name in record.fields.keys() - Response.model_fields.keys():
+            record.read(name, tag_value, record.fields[name])
+        one = validated(Response, value, file=file, where=where)
         letters = OPTION_LETTERS[: len(one.options)]
         if not 2 <= len(one.options) == len(letters) or one.answer not in [*letters]:
             fields = {name: getattr(one, name) for name in Question.model_fields if name != "tags"}
@@ -302,7 +301,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
     if folder and re.fullmatch(r"-?\d{1,6}", place.parent.name):
         number = int(place.parent.name)
         frames = {"number": "whole video" if number == _WHOLE_VIDEO else number}
-    for number, value in streamed_lines(file):
+    for number, value in json_lines(read_text(file), file=file):
         where = f"line {number}"
         line = validated(_TomatoLine, value, file=file, where=where)
         options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
