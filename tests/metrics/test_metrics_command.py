@@ -85,7 +85,7 @@ def test_only_what_is_missing_is_computed(tmp_path: Path) -> None:
     write(tmp_path, {"1": "one", "2": "too", "3": "three!"})
     done = typed(tmp_path, *FILES, "letters")
     assert done.code == 0
-    assert "1 value of letters no longer" in done.err
+    assert "1 outdated value of letters" in done.err
     assert own_metrics.SCORED[4:] == ["2", "3"]
     assert values(out)["3", "letters"] == 5
     write(
@@ -104,7 +104,7 @@ def test_other_settings_compute_everything_anew(
     typed(tmp_path, *FILES, "letters")
     monkeypatch.setattr(own_metrics.Letters, "settings", {"version": "2"})
     done = typed(tmp_path, *FILES, "letters")
-    assert "2 values of letters no longer hold (the metric's settings changed): removed" in done.err
+    assert "2 outdated values of letters (the metric's settings changed) removed" in done.err
     assert own_metrics.SCORED == ["1", "2"] * 2
     signatures = {row["signature"] for row in rows(tmp_path / "metrics.jsonl")}
     assert signatures == {f"capeval:letters|version:2|v:{capeval.__version__}"}
@@ -165,7 +165,7 @@ BROKEN = {
     "raising": "the metric \"raising\" failed: KeyError: 'no\\nsuch key'",
     "other": "the metric other returned another, not one value for each of other",
     "silent": "the metric silent did not score 1 captions",
-    "twice": 'the metric twice recorded "1" more often than',
+    "twice": 'the metric twice recorded "1" twice',
     "misnamed": 'the metric "misnamed" cannot be used: its class has the name "length"',
     "unmade": 'the metric "unmade" cannot be used: RuntimeError: no weights',
     "letter": 'no metric is called "letter"',
