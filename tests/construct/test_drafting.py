@@ -14,7 +14,7 @@ from capeval.judging.segments import segments
 from capeval.judging.selection import captions_at_once
 from tests.cli_runs import capeval, start
 from tests.construct.chat_responder import answer, numbered, prompt_of, reply_to
-from tests.metrics.chat_calls import calls, prompts
+from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion
 from tests.typed import Said
 

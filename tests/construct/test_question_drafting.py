@@ -11,7 +11,7 @@ from capeval.mcq.question_files import load_questions
 from tests.cli.conftest import annotation
 from tests.cli_runs import capeval
 from tests.construct.chat_responder import answer, inside, prompt_of, questions
-from tests.metrics.chat_calls import prompts
+from tests.metrics.chat_world import prompts
 from tests.server import Act, LoopbackServer, completion
 from tests.typed import Said
 from tests.video.clips import make_clip

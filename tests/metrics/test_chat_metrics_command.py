@@ -9,8 +9,7 @@ from typing import Any
 
 from capeval.judging.selection import captions_at_once
 from tests.cli_runs import environment, start
-from tests.metrics.chat_calls import calls, prompts
-from tests.metrics.chat_responder import answer
+from tests.metrics.chat_world import answer, calls, prompts
 from tests.server import Act, LoopbackServer, completion, failure
 from tests.typed import Said, typed
 
