@@ -6,11 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.llm.questions import Asked, ChatQuestion
-from capeval.llm.replies import ReplyForm
 from capeval.metrics.protocol import (
     CaptionMetric,
-    ChatMetric,
     Context,
     Item,
     Metric,
@@ -21,7 +18,6 @@ from capeval.metrics.protocol import (
     Summary,
     Values,
 )
-from capeval.schema import Usage
 
 SCORED: list[str] = []
 """The captions that `Letters` has scored, in order."""
@@ -107,23 +103,8 @@ class Unmade(Letters):
         raise RuntimeError("no weights")
 
 
-class Rating(ReplyForm):
-    """A number."""
+class Copying(Letters):
+    """Has the output of another metric."""
 
-    rating: float
-
-
-class Asking(ChatMetric):
-    """A number from 0 to 1."""
-
-    name = "asking"
-    outputs = (MetricOutput("asking"),)
-    usual = Usage(calls=1, input_tokens=1000, output_tokens=10)
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self.settings = {"version": "1", "judge": self.chat.identity}
-
-    async def ask_about(self, item: Item, asked: Asked) -> Outcome:
-        question = ChatQuestion("rate", f"Rate: {item.caption}", Rating, 16)
-        return Values({"asking": (await self.ask(question, asked, lambda it: it)).rating})
+    name = "copying"
+    outputs = (MetricOutput("length"),)
