@@ -8,9 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
-from capeval.files.jsonl import write_jsonl
+from capeval.files.jsonl import whole_lines, write_atomic, write_jsonl
 from capeval.files.judgments import short_hash
 from capeval.judging.selection import open_chat
 from capeval.llm.questions import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
@@ -21,11 +20,14 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored,
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
+from capeval.schema.annotation import id_text
 from capeval.show.output import Output
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
+Line = Mapping[str, Any]
+"""A line of a file of drafts or checks."""
 LinePlan = Plan[Stored[Line]]
 
 
@@ -221,3 +223,42 @@ async def open_asking(
     offline = output is not None and output.dry_run
     async with open_chat(o, offline=offline, on_notice=o.on_notice) as chat:
         yield AskedItems(o, chat, asked)
+
+
+# ---- Which existing work may be replaced ---------------------------------------------------------
+
+
+def stored_lines(file: Path) -> dict[str, Line]:
+    """Return the lines of a file by index; a failure does not replace an earlier success."""
+    found: dict[str, Line] = {}
+    for line in whole_lines(file):
+        index = str(id_text(line.get("index")))
+        if "reason" not in line or "reason" in found.get(index, line):
+            found[index] = line
+    return found
+
+
+def is_edited(line: Line) -> bool:
+    """Return whether a person wrote or edited a line: its `hash` is of other values, or absent."""
+    return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
+
+
+def check_unedited(file: Path, *, force: bool | None = None) -> None:
+    """Raise `UsageError` if a person edited a file since `seal`; None is a command without --force.
+
+    A file without a seal counts as edited.
+    """
+    if file.exists() and not force:
+        sealed, found = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != found:
+            how = "rename it" if force is None else "rename it, or replace it with --force"
+            raise UsageError(f"{file} was edited, or not written by this command; {how}")
+
+
+def seal(file: Path) -> None:
+    """Write the hash of a finished file beside it."""
+    write_atomic(*_seal_of(file))
+
+
+def _seal_of(file: Path) -> tuple[Path, str]:
+    return file.with_name(f".{file.name}.hash"), short_hash(file.read_bytes().hex())

@@ -19,10 +19,12 @@ from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
+    Line,
     Questionnaire,
+    check_unedited,
     open_asking,
+    seal,
 )
-from capeval.construct.drafts import Line, check_unedited, seal
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.jsonl import write_jsonl

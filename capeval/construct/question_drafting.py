@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from capeval.construct.annotation_drafting import captions_by_index
 from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
+    Line,
     Questionnaire,
+    check_unedited,
     open_asking,
+    seal,
+    stored_lines,
 )
-from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
+from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output

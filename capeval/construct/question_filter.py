@@ -26,7 +26,7 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.generate import default_run
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
-from capeval.construct.drafts import check_unedited, seal
+from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import short_hash

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from capeval.construct.annotation_agreement import align, by_annotators
-from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
+from capeval.construct.annotator_exports import align, by_annotators, read_exports
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
 from capeval.files.jsonl import write_atomic

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from capeval.construct.drafts import Draft, read_exports
+from capeval.construct.annotator_exports import read_exports
+from capeval.construct.drafts import Draft
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
 from tests.rating.rating_examples import HOSTILE
