@@ -62,9 +62,9 @@ def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
 
 # ---- Agreement -----------------------------------------------------------------------------------
 
-# The least similarity of two texts with the same meaning. In TUNA's published example and the bundled
-# sample, all pairs of events of one video, and 99% of the pairs of elements of different videos, are
-# less similar.
+# The least similarity of two texts with the same meaning. In TUNA's published example and the
+# bundled sample, all pairs of events of one video are less similar, and so are 99% of the pairs of
+# elements of different videos.
 _SAME = 0.4
 # Pairs of elements in matched events come before all pairs in neighbouring events.
 _TOGETHER = 1000
@@ -288,8 +288,8 @@ class Agreements(list[AnnotatorAgreement], Result):
     def pages(self, *, full: bool = False) -> list[Page]:
         together, *pairs = self
         note = (
-            "F1 in percent, intervals over videos. matched: elements of both; α: Krippendorff's over "
-            "these, nominal for the type, ordinal for the weight."
+            "F1 in percent, intervals over videos. matched: elements of both; α: Krippendorff's "
+            "over these, nominal for the type, ordinal for the weight."
         )
         rows = [(" – ".join(one.annotators), one) for one in pairs]
         rows += [("all pairs", together)] if len(pairs) > 1 else []

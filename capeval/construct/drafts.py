@@ -1,9 +1,9 @@
-"""Drafts of annotations, and `capeval annotate draft`: a chat model makes them from captions."""
+"""Drafts of annotations, and `capeval annotate draft`, by which a chat model writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager as Opening
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY
 from functools import partial
 from itertools import pairwise
@@ -17,8 +17,7 @@ from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
-    Questionnaire,
-    open_asking,
+    open_asked,
     stored_lines,
 )
 from capeval.errors import InputError, ReplyError
@@ -44,7 +43,7 @@ from capeval.show.result import Lines
 from capeval.text import Loss, counted, listed, shown
 
 DRAFTS = "drafts.jsonl"
-"""The drafts of a folder of videos, one a line."""
+"""The file with the drafts of a folder of videos."""
 
 DOMAINS = (
     *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),
@@ -64,7 +63,7 @@ class _DraftPart(BaseModel):
 class DraftElement(_DraftPart):
     """A visual element; `source` is the model or annotator that wrote it.
 
-    `other` is what the second of two annotators wrote in its place, where they differ.
+    `other` is the version of the second of two annotators, where they differ.
     """
 
     content: Sentence
@@ -92,14 +91,14 @@ class DraftEvent(_DraftPart):
 
 
 class Draft(_DraftPart):
-    """The annotation of one video as far as it is made.
+    """The unfinished annotation of one video.
 
     Attributes
     ----------
     drafted_by : the models that wrote its caption, its events and its elements
-    annotator : who reviewed it; None for a draft
+    annotator : the reviewer; None for a draft
     reviewers : the annotators whose pages have the video
-    exported : when the annotator exported it, in ISO 8601 and UTC
+    exported : the time of the export, in ISO 8601 and UTC
     adjudicates : the two annotators between whose versions `annotator` decided
     """
 
@@ -125,7 +124,7 @@ class Draft(_DraftPart):
 
     @property
     def open(self) -> list[str]:
-        """What is still to be done before it is an annotation."""
+        """The steps that are missing before it is an annotation."""
         unconfirmed = sum(not element.confirmed_by for element in self.elements)
         dynamic = {"Low-Dynamic", "High-Dynamic"} & {*self.visual_characteristic}
         found = {
@@ -141,7 +140,7 @@ class Draft(_DraftPart):
 
 
 def read_drafts(folder: Path) -> dict[str, Draft]:
-    """Return the drafts of a folder of videos by index; lines that failed are left out."""
+    """Return the drafts of a folder of videos by index."""
     file = folder / DRAFTS
     lines = {index: line for index, line in stored_lines(file).items() if "reason" not in line}
     return {
@@ -152,8 +151,8 @@ def read_drafts(folder: Path) -> dict[str, Draft]:
 
 # ---- Drafting ------------------------------------------------------------------------------------
 
-# A segment of about thirty tokens has one or two elements, of thirty tokens with their keys; this
-# is four times as much, because some models write JSON on many lines.
+# A segment of about thirty tokens has one or two elements of thirty tokens with their keys. Four
+# times as many are allowed, because some models write JSON on many lines.
 _TOKENS_PER_SEGMENT = 240
 
 
@@ -191,9 +190,9 @@ class _Drafted(ReplyForm):
 def captions_by_index(
     named: FilePath, videos: Sequence[Video], runs: Path, on_notice: Notices
 ) -> dict[str, Caption]:
-    """Return the captions of a run or a file by index, each with its model.
+    """Return the captions of a run or a file by index.
 
-    A caption that names no model has that of its run or file: its name.
+    The model of a caption that names none is the name of the run or file.
     """
     found = find_captions(named, runs)
     if isinstance(found, RunFolder):
@@ -202,7 +201,7 @@ def captions_by_index(
         name, place, read = found.stem, found, read_captions(found, videos)
     captions = {c.index: c.model_copy(update={"model": c.model or name}) for c in read.captions}
     if not any(one.index in captions for one in videos):
-        raise InputError("has no caption of these videos", file=place)
+        raise InputError("has no captions of these videos", file=place)
     for notice in read.notices:
         on_notice(notice)
     return captions
@@ -257,9 +256,10 @@ def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Map
 
 
 @command("annotate draft", "yes", "dry_run", options=DraftOptions)
-def open_draft(
+@asynccontextmanager
+async def open_draft(
     o: DraftOptions, output: Output | None = None
-) -> Opening[AskedItems[dict[str, Draft]]]:
+) -> AsyncIterator[AskedItems[dict[str, Draft]]]:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 
     A chat model divides each caption into events and states their visual elements. Run the same
@@ -272,15 +272,15 @@ def open_draft(
     if lacking := [one.index for one in videos if one.index not in given]:
         what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
         o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
-    asked = Questionnaire(
-        file,
-        Labels("drafting", "video", "drafted", "undrafted"),
-        lambda model: _items(videos, captions, model),
-        lambda _, __: read_drafts(folder),
-        _summary,
-        [str(file), f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"],
-    )
-    return open_asking(o, asked, output)
+    following = f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"
+    async with open_asked(o, output) as chat:
+        yield AskedItems(
+            *(o, chat, _items(videos, captions, chat.model), file),
+            Labels("drafting", "video", "drafted", "undrafted"),
+            make=lambda _: read_drafts(folder),
+            show=_summary,
+            files=[str(file), following],
+        )
 
 
 def _summary(drafts: Mapping[str, Draft]) -> Lines:
@@ -298,7 +298,7 @@ async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        The chat model cannot be asked any more; what was drafted is kept.
+        The chat model cannot be asked any more; finished drafts are kept.
     """
     (drafts,) = await finished(open_draft(o), o.progress)
     return drafts

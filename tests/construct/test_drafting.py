@@ -94,7 +94,7 @@ async def test_captions_of_other_videos_are_an_error_before_any_call(tmp_path: P
     async with LoopbackServer(answer) as server:
         done = await draft(tmp_path, server.url)
         assert (done.code, server.calls) == (2, 0)
-    assert done.lines == ["capeval: captions.jsonl: has no caption of these videos"]
+    assert done.lines == ["capeval: captions.jsonl: has no captions of these videos"]
     assert [one.name for one in (tmp_path / "clips").iterdir()] == ["videos.jsonl"]
 
 
