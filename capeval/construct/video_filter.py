@@ -71,20 +71,20 @@ class FilterOptions:
 
 
 class VideoRow(BaseModel):
-    """A video, whether to keep it, and its measures; a row's other fields are left as they are.
+    """A video, whether to keep it, and its measures; other fields of a row are preserved.
 
     Attributes
     ----------
-    index : the file's stem; if several have it, with the folder, and if need be the suffix
+    index : the file's stem, with the folder and the suffix if needed to be unique
     video : the file, relative to the folder
-    keep : follows from the reasons, unless it was edited; false of an unreadable video
+    keep : follows from the reasons, unless it was edited; false for an unreadable video
     by_hand : whether it was edited
     error : why the video is unreadable
-    bytes : the file's size; another one means another video
+    bytes : the file's size; another size means another video
     seconds, cuts : in seconds from the first frame
-    black, frozen : shares of the time; a video that is too long is not measured
+    black, frozen : shares of the time; None for a video that is too long
     activity : how much the most active block changes, in levels of 255
-    hashes : see `video_measures`; kept in a file of their own, because they are long
+    hashes : see `hashes`; kept in a file of their own, because they are long
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -119,7 +119,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
     """Measures the videos of a folder.
 
     A video is decoded again if its size has changed, if it was unreadable, or if it was too long
-    and no longer is. Reasons are found anew each time, with the limits given.
+    for an earlier limit. Reasons are always computed again, with the current limits.
     """
 
     folder: Path
@@ -147,7 +147,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         rows: list[VideoRow] = []
         for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
-            with suppress(VideoError):  # of a file that cannot be read: decoding it says why
+            with suppress(VideoError):  # decoding the file reports it
                 size = file_size(self.folder / video)
             if row is None or row.bytes != size:
                 row = VideoRow(index=index, video=video, bytes=size)
@@ -182,7 +182,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
     def finish(self, plan: RowPlan, done: Mapping[str, Stored[VideoRow]]) -> None:
-        """Decide about all videos together, and write their rows in the order of the files."""
+        """Decide about all videos, and write their rows in the order of the files."""
         del plan
         self.rows = self._decided(one.value for one in done.values())
         measured = [row for row in self.rows if row.hashes]
@@ -190,7 +190,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         write_jsonl(self.file, (row.model_dump(mode="json") for row in self.rows))
 
     def _decided(self, rows: Iterable[VideoRow]) -> list[VideoRow]:
-        """Return rows with reasons; of two copies the longer, then the larger one is kept."""
+        """Return rows with reasons; the longer, then the larger of two copies is kept."""
         rows = [_with(row, self._faults(row)) for row in sorted(rows, key=lambda one: one.video)]
         kept = [row for row in rows if row.keep]
         # Whole seconds: another encoder makes a copy a frame longer.
@@ -220,7 +220,7 @@ def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) ->
 
 
 def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) -> dict[str, str]:
-    """Return the index of each video by its path; one that has an index keeps it."""
+    """Return the index of each video by its path; stored indexes stay."""
     stems = Counter(path.stem for path in videos)
     found: dict[str, str] = {}
     for path in sorted(videos, key=lambda path: str(path) not in stored):
@@ -236,7 +236,7 @@ _LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
 
 
 class FilteredVideos(list[VideoRow], Result):
-    """The rows of all videos. The table shows the videos that are left out, with the reasons."""
+    """The rows of all videos; the table shows the videos that are left out."""
 
     screen: ClassVar = 40
 
@@ -284,8 +284,8 @@ async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
     Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
-    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
-    edited, and decodes only what is new or changed.
+    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun keeps your edits,
+    and decodes only new and changed videos.
 
     Raises
     ------
@@ -312,39 +312,39 @@ Pictures = NDArray[Any]
 """Shape (n, SIDE, SIDE) in grey, or (n, SIDE, SIDE, 3); levels from 0 to 255."""
 
 SIDE, _BLOCK = 48, 4
-# Cuts are looked for in all frames, so that their times are exact; the rest changes slowly.
+# Cuts are detected in all frames, so that their times are exact; other measures change slowly.
 _CUT_RATE, _RATE = 30.0, 10
 
 # Two shots differ by this share of their contrast: cuts by 0.6 or more, abrupt pans by 0.25 ...
 _SHOT_CONTRAST = 0.35
-# ... and by as many levels, which encoding does not change even in the dark ...
+# ... and by so many levels, more than encoding changes even in the dark ...
 _SHOT_LEVELS = 3.0
-# ... in this share of the blocks: not only in a subtitle, but between the bars of a narrow picture.
+# ... in this share of the blocks: more than a subtitle, less than a narrow picture between bars.
 _SHOT_BLOCKS = 0.25
 # A block is followed by so many pixels of 24 to the next frame: a pan of two widths a second.
 _REACH = 2
 # A cut exceeds the changes of so many frames before and after it, half a second; in steady movement
 # the ratio stays below 2.
 _AROUND, _RATIO = 12, 2.5
-# After so many frames a flash is over, and the picture is what it was before.
+# After so many frames a flash is over, and the picture is as before.
 _FLASH = 12
 # Seconds; two cuts closer than this are one, with a flash between the shots.
 _SHORTEST_SHOT = 0.2
 
-# All of a black picture is darker: black is 0, or 16 if the range is wrongly tagged.
+# All pixels of a black picture are darker: black is 0, or 16 if the range is wrongly tagged.
 _BLACK = 20.0
-# Movement is what changes in half a second; slow movement is visible by then.
+# Movement is a change within half a second, in which slow movement becomes visible.
 _LAG = 5
-# Levels by which encoding may change a block of a picture that stands still.
+# Levels by which encoding may change a block of a still picture.
 _STILL = 1.5
-# What moves for a tenth of the time, moves.
+# A tenth of the time must have movement.
 _MOVING_TIME = 0.9
 
-# One hash in 0.2 s, as copies begin at any moment; of the shorter video one in 5 is looked for.
+# One hash in 0.2 s, as copies begin at any moment; of the shorter video, every fifth is searched.
 _HASH_EVERY, _ASK_EVERY = 2, 5
 # About half of the 64 bits of any hash differ from this, as from the hash of another video.
 _OUTSIDE = 0x5555555555555555
-# The mean distance of the hashes of a copy, at most: usually 5, of other videos over 20.
+# The greatest mean distance of the hashes of a copy: usually 5, and over 20 for other videos.
 _COPY = 10.0
 
 
@@ -363,7 +363,7 @@ class _Sampling:
 def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
     """Decode a video once, and return its measures; see `VideoRow`.
 
-    If it takes more than `longest` seconds, these are its size, duration and frame rate.
+    A video longer than `longest` seconds has only its size, duration and frame rate.
 
     Raises
     ------
@@ -393,10 +393,10 @@ def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
 
 
 def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
-    """Return the times of the first frames of shots after the first.
+    """Return the times of the first frames of the second shot and all later shots.
 
-    A cut changes the picture much more than the frames around it do, and for good: after a flash it
-    is as before. Fades and dissolves change it little at a time.
+    A cut changes the picture much more than the frames around it, and permanently: after a flash,
+    the picture is as before. Fades and dissolves change it little at a time.
     """
     if len(frames) < 2:
         return []
@@ -405,7 +405,7 @@ def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
     around = sliding_window_view(np.pad(change, _AROUND), 2 * _AROUND + 1).copy()
     beside = around[:, _AROUND - 1 : _AROUND + 2]
     is_peak = (change > 1) & (change == beside.max(axis=1))
-    # Not of a cut itself, which may be blended into a frame on each side, nor of another nearby.
+    # Without the cut itself, which may be blended into a frame on each side, and one more nearby.
     beside[:] = 0
     usual = np.partition(around, -2, axis=1)[:, -2]
     found: list[float] = []
@@ -419,9 +419,9 @@ def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
 
 
 def _differences(first: Pictures, second: Pictures) -> NDArray[np.float64]:
-    """Return how much pictures differ, movement of blocks left out; those of two shots by over 1.
+    """Return how much pictures differ apart from movement of blocks; over 1 for two shots.
 
-    Either is as many as the other, or one.
+    Both have as many pictures, or one of them has one.
     """
     side, best = first.shape[1], np.array(np.inf)
     edges = (0, 0), (_REACH, _REACH), (_REACH, _REACH), (0, 0)
@@ -442,8 +442,8 @@ def _blocks(pictures: Pictures) -> Pictures:
 def movement(grey: Pictures, shots: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return how many levels the most active block changes in half a second of one shot.
 
-    The mean of all blocks would miss a small object. Brightness and contrast of the whole picture
-    may change without movement. The pictures are a tenth of a second apart.
+    The mean of all blocks would miss a small object. Changes of the brightness or contrast of the
+    whole picture do not count. The pictures are a tenth of a second apart.
     """
     inside = shots[_LAG:] == shots[:-_LAG]
     if not inside.any():
@@ -456,7 +456,7 @@ def movement(grey: Pictures, shots: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def hashes(grey: Pictures) -> str:
-    """Return 64 bits for each picture, in hexadecimal: its low frequencies above their median."""
+    """Return 64 bits for each picture, in hexadecimal: low frequencies above their median."""
     from scipy.fft import dctn
 
     low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(grey), 64)
@@ -464,15 +464,13 @@ def hashes(grey: Pictures) -> str:
 
 
 def copies(found: Sequence[str]) -> list[int | None]:
-    """Return for each video the earlier one that it is a copy of, or a part of.
+    """Return for each video the earlier video of which it is a copy or a part.
 
-    Parameters
-    ----------
-    found : the `hashes` of videos, longer ones first
+    `found` are the `hashes` of the videos, longer videos first.
     """
     read = [np.frombuffer(bytes.fromhex(text), np.uint64) for text in found]
     longest = max(map(len, read), default=0)
-    # A copy may begin before its original or end after it, but not with a third of its time.
+    # A copy may begin before its original or end after it, by less than a third of its time.
     edge = longest // 3
     table = np.full((len(read), longest + 2 * edge), _OUTSIDE, np.uint64)
     originals: list[int] = []
