@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from capeval.comparing.compare import compare as compare
     from capeval.comparing.leaderboard import leaderboard as leaderboard
     from capeval.construct.annotator_exports import annotate_agree as annotate_agree
+    from capeval.construct.annotator_exports import annotate_merge as annotate_merge
     from capeval.construct.drafts import annotate_draft as annotate_draft
     from capeval.construct.drafts import annotate_draft_async as annotate_draft_async
-    from capeval.construct.annotator_exports import annotate_merge as annotate_merge
     from capeval.construct.question_checks import construct_check as construct_check
     from capeval.construct.question_checks import construct_check_async as construct_check_async
     from capeval.construct.question_drafting import construct_draft as construct_draft

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -174,20 +174,17 @@ class MetricResult:
     stopped: BudgetReached | EndpointDown | None = None
 
     def as_json(self) -> dict[str, Any]:
+        outputs: dict[str, dict[str, Any]] = {}
+        for output in self.metric.outputs:
+            one = asdict(self.summaries[output.name])
+            groups = {"groups": found} if (found := one.pop("groups")) else {}
+            kind = {"unit": output.unit, "control": output.control}
+            outputs[output.name] = one | kind | groups
         return {
             "metric": self.metric.name,
             "signature": self.metric.signature,
             "counts": {"captioned": self.captioned, "scored": self.scored},
-            "outputs": {
-                output.name: {
-                    **{name: getattr(one, name) for name in ("value", "n", "undefined", "reason")},
-                    "unit": output.unit,
-                    "control": output.control,
-                    **({"groups": dict(one.groups)} if one.groups else {}),
-                }
-                for output in self.metric.outputs
-                if (one := self.summaries[output.name])
-            },
+            "outputs": outputs,
             "unscored": dict(self.unscored),
             "not_reached": self.not_reached,
             "stopped": str(self.stopped) if self.stopped else None,

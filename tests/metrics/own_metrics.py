@@ -69,7 +69,7 @@ class Hostile(CaptionMetric):
             "surrogate": lambda: NoValues("\ud800"),
             "reply": _refused,
             "another output": lambda: Values({"another": 1.0}),
-            "bug": lambda: {}["no\nsuch key"],
+            "bug": lambda: vars(item)["no\nsuch key"],
         }
         return returned.get(item.caption, lambda: Values({"hostile": 0.5}))()
 

@@ -238,7 +238,7 @@ def test_a_reference_that_fails_is_paid_for_once(tmp_path: Path) -> None:
 
 def test_the_sample_is_measured_with_extracted_events(tmp_path: Path) -> None:
     client = ScriptedClient(lambda request: reply_to(request.messages[0]["content"]))
-    options = {"client": client, "cache": tmp_path / "c.sqlite", "runs": tmp_path / "runs"}
+    options: dict[str, Any] = {"client": client, "cache": tmp_path / "c", "runs": tmp_path / "runs"}
     found = capeval.measure("sample", metric="autodq", judge="model-1", **options)
     assert [one.results[0].scored for one in found] == [10, 10, 10]
     assert len(client.requests) == 3 * 10 * 3 + 10
