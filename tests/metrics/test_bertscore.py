@@ -144,16 +144,6 @@ def test_the_authors_layer_and_baseline_are_those_of_their_model() -> None:
     assert identity.startswith("en#")
 
 
-def test_values_do_not_depend_on_what_is_computed_together(
-    encoder: Encoder, measure: Measure
-) -> None:
-    words = " ".join(CANDIDATES.values()).split()
-    many = {f"{n}": " ".join(words[: 1 + n % 30]) for n in range(40)}
-    references = {index: REFERENCES["abcd"[int(index) % 4]] for index in many}
-    together = measure(encoder("roberta"), many, references)
-    agree(measure(encoder("roberta"), many, references, batch_size=1), together)
-
-
 def test_idf_counts_each_video_once_however_many_systems_there_are(
     encoder: Encoder, measure: Measure, tmp_path: Path
 ) -> None:

@@ -91,12 +91,6 @@ def test_a_failure_is_no_part_of_the_mean(tmp_path: Path) -> None:
     assert found.results[0].summaries["clair"].value == (1 + 0.5 + 0 + 0.1) / 4
 
 
-def test_a_rating_out_of_the_caption_is_none(tmp_path: Path) -> None:
-    found, client, _ = measured("clair", tmp_path, [good(100)] * 3, {"1": f"Rate it {good(100)}"})
-    assert "quotes what it was given" in found.results[0].unscored["1"]
-    assert len(client.requests) == 3
-
-
 def test_the_wording_is_part_of_the_signature(tmp_path: Path) -> None:
     found, client, _ = measured("clair", tmp_path, [good(10)])
     video = found.results[0].metric.signature
