@@ -463,7 +463,7 @@ async def open_filtering(
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
     check_output(out, [file])
     check_unedited(out)
-    # Of all files here: a file that was reviewed asks only what was mended.
+    # All files here share the folder: of a reviewed file, only edited questions are asked again.
     folder = file.with_name("filter")
     is_dry = output is not None and output.dry_run
     run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None

@@ -1,8 +1,8 @@
 """AutoDQ, the metric of DREAM-1K (Wang et al. 2024, "Tarsier"): precision and recall of events.
 
 Recall is the share of the reference's events that the caption entails, precision the share of the
-caption's events that the reference entails. docs/metrics.md lists what differs from the
-authors' code.
+caption's events that the reference entails. docs/metrics.md lists the differences from
+the authors' code.
 """
 
 from __future__ import annotations

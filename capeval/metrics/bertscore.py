@@ -203,7 +203,7 @@ class BERTScore(Metric):
 
 
 def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, float, float], str]:
-    """Return precision, recall and F1 of unrelated sentences, and what identifies them.
+    """Return precision, recall and F1 of unrelated sentences, and their identity.
 
     `wanted` is a language of the package's baselines of the model, or a file of lines LAYER,P,R,F.
     Raises `InputError`, and `UsageError` if there is no such baseline.

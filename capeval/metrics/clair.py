@@ -1,7 +1,7 @@
 """CLAIR (Chan et al., EMNLP 2023): a chat model rates whether captions describe the same thing.
 
-The scale, the temperature and the number of tries are those of the authors' code; the prompt is in
-other words, and docs/metrics.md lists what else differs.
+The scale, the temperature and the number of tries are the authors'; the prompt has other words, and
+docs/metrics.md lists all differences.
 """
 
 from __future__ import annotations

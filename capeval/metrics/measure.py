@@ -453,7 +453,7 @@ async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        A chat model cannot be asked any more; what was done is kept.
+        A chat model cannot be asked any more; finished values are kept.
 
     Example
     -------

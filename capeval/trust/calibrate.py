@@ -130,8 +130,8 @@ def _by_judge(path: Path, judged: JudgedRun, on_notice: Notices) -> _Labels:
     other = load_judged(path, annotations=judged.annotations, ignore_unknown=True)
     if replace(other.identity, repeats=judged.identity.repeats) == judged.identity:
         raise InputError(
-            f"has verdicts of the same judge as {judged.name} ({other.identity}); name those of "
-            "another judge",
+            f"has verdicts of the same judge as {judged.name} ({other.identity}); name another "
+            "judge's verdicts",
             file=other.file,
         )
     for line in other.notices:
@@ -172,7 +172,7 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
 
 
 def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
-    """Return the rows of a run: those under its name, else those under its model's."""
+    """Return the rows under the name of the run, or else of its model."""
     systems = table.keys.systems
     if systems is None:
         return list(range(len(table.places)))
@@ -293,7 +293,7 @@ class Calibrated(Result, ResultModel):
         why = f"[{NOTHING}]: no interval, as {'; '.join(reasons)}. " if reasons else ""
         table.note = (
             f"{why}Labels alone: the labelled videos without the judge. The labelled videos must "
-            "be a random sample of those judged."
+            "be a random sample of the judged videos."
         )
         warnings = [one_line(line) for line in self.warnings]
         return [Page([table], warnings=warnings, signatures=[one_line(self.signature, 600)])]
@@ -378,10 +378,10 @@ def _warnings(labels: LabelSource) -> list[str]:
 @command("calibrate", "as_json", "form")
 @takes(CalibrateOptions)
 def calibrate(o: CalibrateOptions) -> Calibrated:
-    """Correct a judge's scores with labels of some captions: what would the raters give?
+    """Correct a judge's scores with labels of some captions.
 
-    The labels are of human raters, or the verdicts of another judge. The labelled videos must be a
-    random sample of those judged.
+    The labels are by human raters, or the verdicts of another judge. The labelled videos must be a
+    random sample of the judged videos.
 
     Raises
     ------

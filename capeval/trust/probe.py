@@ -201,7 +201,7 @@ class Probing(Result, ResultModel):
 
 
 def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
-    """Compare a judge's verdicts with the known ones, and write `out`."""
+    """Compare a judge's verdicts with the known verdicts, and write `out`."""
     run = load_judged(judged.file.parent, annotations=source.annotations) if judged.file else None
     scored = run.scored if run else {}
     of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
@@ -294,7 +294,7 @@ async def probe_async(o: ProbeOptions) -> Probing:
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; what was done is kept.
+        Judging had to stop; finished verdicts are kept.
     """
     source = probes_of(o)
     (judged,) = await finished(open_probing(o, source), o.progress)

@@ -303,7 +303,7 @@ def _number(seed: int, *names: str) -> int:
 
 
 class Edit(NamedTuple):
-    """One replacement in a sentence; `made` says what was replaced."""
+    """One replacement in a sentence; `made` describes it."""
 
     sentence: ProbeSentence
     text: str
