@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ import pytest
 import capeval
 from capeval.errors import CapevalError
 from capeval.metrics.bertscore import read_baseline
-from tests.metrics.tiny_encoders import FAMILIES, LENGTH
+from tests.captioners.conftest import _offline
+from tests.metrics.tiny_encoders import FAMILIES, LENGTH, save
+
+__all__ = ["_offline"]
 
 Encoder = Callable[..., Path]
 # Which texts are computed together changes float32 values by less than this.
@@ -78,6 +82,14 @@ class Measure:
     def signature(self) -> str:
         (signature,) = {row["signature"] for row in self.rows}
         return str(signature)
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    """Makes a tiny text encoder of a family, once a session for each tokenizer."""
+    return cache(lambda family, **tokenizer: save(
+        family, tmp_path_factory.mktemp("encoders"), **tokenizer
+    ))  # fmt: skip
 
 
 @pytest.fixture
