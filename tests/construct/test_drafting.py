@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -68,27 +67,21 @@ async def test_events_are_spans_of_the_caption(tmp_path: Path) -> None:
     assert read_drafts(tmp_path / "clips") == found
 
 
-async def test_a_run_is_meant_by_its_name(tmp_path: Path) -> None:
+async def test_a_run_is_named_and_captions_of_other_videos_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, {"sub/x": CAPTION})
     run = tmp_path / "runs" / "vlm-7b"
     run.mkdir(parents=True)
-    (tmp_path / "captions.jsonl").unlink()
-    (run / "captions.jsonl").write_text(json.dumps({"index": "sub/x", "caption": CAPTION}), "utf-8")
+    (tmp_path / "captions.jsonl").write_text('{"index": "z", "caption": "A cat."}', "utf-8")
+    write_lines(run / "captions.jsonl", [{"index": "sub/x", "caption": CAPTION}])
     async with LoopbackServer(answer) as server:
+        done = await draft(tmp_path, server.url)
+        assert (done.code, server.calls) == (2, 0)
+        assert done.lines == ["capeval: captions.jsonl: has no captions of these videos"]
+        assert [one.name for one in (tmp_path / "clips").iterdir()] == ["videos.jsonl"]
         done = await capeval(tmp_path, *options(server.url, "vlm-7b"), **KEY)
     assert done.code == 0, done.err
     (found,) = read_drafts(tmp_path / "clips").values()
     assert (found.index, found.drafted_by) == ("sub/x", ("vlm-7b", MODEL))
-
-
-async def test_captions_of_other_videos_are_an_error_before_any_call(tmp_path: Path) -> None:
-    fill(tmp_path, {"a": CAPTION})
-    (tmp_path / "captions.jsonl").write_text('{"index": "z", "caption": "A cat."}', "utf-8")
-    async with LoopbackServer(answer) as server:
-        done = await draft(tmp_path, server.url)
-        assert (done.code, server.calls) == (2, 0)
-    assert done.lines == ["capeval: captions.jsonl: has no captions of these videos"]
-    assert [one.name for one in (tmp_path / "clips").iterdir()] == ["videos.jsonl"]
 
 
 async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:

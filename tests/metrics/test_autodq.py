@@ -196,21 +196,13 @@ def test_without_groups_it_is_the_mean(tmp_path: Path) -> None:
     found, _, _ = measured("autodq", tmp_path, script, captions, references)
     assert of(found, PRECISION).value == (1 + 0.25 + 0 + 1) / 4
     assert of(found, PRECISION).groups == of(found, F1).groups == {}
+    assert len(MetricTable([found]).pages()[0].tables) == 1
     references[0]["group"] = "a"
     found, _, _ = measured("autodq", tmp_path, script, captions, references)
     assert of(found, PRECISION).groups == {"a": 1.0, "(no group)": 1.25 / 3}
-
-
-def test_one_systems_groups_have_a_table(tmp_path: Path) -> None:
-    captions, references, script = world()
-    found, _, _ = measured("autodq", tmp_path, script, captions, references)
     table = MetricTable([found]).pages()[0].tables[1]
-    assert table.title == "autodq by group"
-    assert table.rows[0] == ["a", 0.625, pytest.approx(2 / 3), pytest.approx(0.645, abs=5e-4)]
-    assert table.rows[2] == ["c", None, 0.0, None]
-    two = MetricTable([found, found]).pages()[0]
-    assert len(two.tables) == 1
-    assert any("Values of each group" in note for note in two.notes)
+    assert [row[:3] for row in table.rows] == [["a", 1.0, 0.5], ["(no group)", 1.25 / 3, 0.375]]
+    assert "Values of each group" in " ".join(MetricTable([found] * 2).pages()[0].notes)
 
 
 def test_references_are_joined_and_texts_sent_in_lower_case(tmp_path: Path) -> None:
