@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.files.judgments import caption_hash, reference_hash, write_judgments
-from capeval.schema import RELATIONS, Annotation, Caption, Inputs, Provenance, Relation
+from capeval.schema import RELATIONS, Caption, Inputs, Provenance, Relation
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
@@ -122,10 +122,10 @@ def calibrated(labels: str | Path = HUMAN, **options: Any) -> Calibrated:
     return capeval.calibrate("mine", labels=labels, **options)
 
 
-def values_of(given: dict[str, list[Relation]], videos: Sequence[Annotation]) -> Any:
-    arrays = AnnotationArrays(VIDEOS)
-    relations = [(of[:3], of[3:]) for of in (given[v.index] for v in videos)]
-    return measures(arrays.counts([arrays.rows[v.index] for v in videos], relations))
+def values_of(given: dict[str, list[Relation]], rows: Sequence[int]) -> Any:
+    """Precision, recall and F1 of the videos of some rows: (video, kind, measure)."""
+    relations = [(of[:3], of[3:]) for of in (given[VIDEOS[row].index] for row in rows)]
+    return measures(AnnotationArrays(VIDEOS).counts(rows, relations))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def values_of(given: dict[str, list[Relation]], videos: Sequence[Annotation]) ->
 def test_scores_are_those_of_the_estimator(
     kind: str, place: int, measure: str, column: int
 ) -> None:
-    judge, human = values_of(JUDGED, VIDEOS), values_of(TRUE, VIDEOS)
+    judge, human = values_of(JUDGED, range(40)), values_of(TRUE, range(40))
     labels = np.full(len(VIDEOS), np.nan)
     labels[SAMPLE] = human[SAMPLE, place, column]
     wanted = calibrate(judge[:, place, column], labels)
@@ -191,7 +191,7 @@ def test_raters_are_averaged_and_partial_ones_left_out() -> None:
     HUMAN.write_text("".join([lines[0], *lines[5:-1]]))
     found = calibrated()
     assert (found.labels.raters, found.labels.labelled) == (2, 24)
-    one, other = (values_of(g, [VIDEOS[row] for row in SAMPLE]) for g in (TRUE, confused(TRUE, 5)))
+    one, other = (values_of(g, SAMPLE) for g in (TRUE, confused(TRUE, 5)))
     human = (one + other) / 2
     human[0] = other[0]
     human[-2:] = one[-2:]
@@ -199,16 +199,12 @@ def test_raters_are_averaged_and_partial_ones_left_out() -> None:
 
 
 def test_labels_that_are_left_out_are_counted() -> None:
-    verdicts = Path("runs/mine/judge/judgments.jsonl").read_text().splitlines()
-    unscored = {"index": "v02", "status": "unscored", "reason": "refused"}
-    Path("runs/mine/judge/judgments.jsonl").write_text(
-        "\n".join([*verdicts[:2], json.dumps(unscored), *verdicts[3:]]) + "\n"
-    )
-    captions = Path("runs/mine/captions.jsonl").read_text().splitlines(keepends=True)
-    del captions[4]
-    Path("runs/mine/captions.jsonl").write_text("".join(captions))
-    text = HUMAN.read_text().splitlines()
-    HUMAN.write_text("\n".join([*text[:-1], "zz,mine,1.1,ann,lack"]) + "\n")
+    judge, run = Path("runs/mine/judge/judgments.jsonl"), Path("runs/mine/captions.jsonl")
+    verdicts, captions, rows = (f.read_text().splitlines(True) for f in (judge, run, HUMAN))
+    verdicts[2] = '{"index": "v02", "status": "unscored", "reason": "refused"}\n'
+    judge.write_text("".join(verdicts))
+    run.write_text("".join(captions[:4] + captions[5:]))
+    HUMAN.write_text("".join([*rows[:-1], "zz,mine,1.1,ann,lack\n"]))
     found = calibrated()
     assert found.labels.left_out == {
         "of a video without an annotation": 1,
@@ -228,7 +224,7 @@ def test_binary_labels_give_recall_alone() -> None:
     assert found.overall.all.recall.low is not None
     assert found.overall.all.f1.value is None
     assert found.overall.all.f1.reason == "binary labels give recall only"
-    human = values_of(TRUE, [VIDEOS[row] for row in SAMPLE])
+    human = values_of(TRUE, SAMPLE)
     assert found.overall.all.recall.labels_alone.value == pytest.approx(human[:, 0, 1].mean())
     out = typed("calibrate", "mine", "--labels", "human.csv").out
     assert out.startswith("mine: recall ")
