@@ -224,28 +224,33 @@ def _table_of_groups(result: MetricResult) -> Table:
 
 def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet]:
     """Return the captions to measure; the metrics of `compares` need references."""
+    has_candidates, has_references = bool(o.candidates), o.references is not None
+    verb = f"{listed(compares)} {'compares' if len(compares) == 1 else 'compare'}"
+    refusals = {
+        "--references is for --candidates; runs are compared with their annotations": (
+            has_references and not has_candidates
+        ),
+        "--system names the system of --candidates": o.system is not None and not has_candidates,
+        f"{verb} captions with references: name their file with --references": (
+            has_candidates and bool(compares) and not has_references
+        ),
+        "measure runs, or --candidates with --references, not both": (
+            has_candidates and bool(o.captions or o.annotations)
+        ),
+    }
+    for message, applies in refusals.items():
+        if applies:
+            raise UsageError(message)
     out = None if o.out is None else Path(o.out)
-    if not o.candidates:
-        if o.references is not None:
-            what = "runs are compared with their annotations"
-            raise UsageError(f"--references is for --candidates; {what}")
-        if o.system is not None:
-            raise UsageError("--system names the system of --candidates")
+    if not has_candidates:
         return _runs(o, out)
-    if compares and o.references is None:
-        verb = "compares" if len(compares) == 1 else "compare"
-        what = f"{listed(compares)} {verb} captions with references"
-        raise UsageError(f"{what}: name their file with --references")
-    if o.captions or o.annotations is not None:
-        raise UsageError("measure runs, or --candidates with --references, not both")
-    is_file = not isinstance(o.candidates, Mapping)
-    if is_file and out is None:
-        out = Path(FILE)
+    read: list[str | Path] = []
+    if not isinstance(o.candidates, Mapping):
+        out, read = out or Path(FILE), [*o.candidates]
+    if isinstance(o.references, str | Path):
+        read.append(o.references)
     if out is not None:
-        paths: list[str | Path] = [*o.candidates] if is_file else []
-        if isinstance(o.references, str | Path):
-            paths.append(o.references)
-        check_output(out, paths)
+        check_output(out, read)
     return [_candidates(o, out)]
 
 
@@ -267,14 +272,11 @@ def _of_source(source: Source, out: Path | None) -> CaptionSet:
     """Return the captions of annotated videos; the reference is the events' text."""
     by_index = {annotation.index: annotation for annotation in source.annotations}
     items = []
-    for caption in source.captions:
-        annotation = by_index[caption.index]
+    for one in source.captions:
+        annotation = by_index[one.index]
         events = tuple(event.event for event in annotation.events)
-        references = (" ".join(map(str.strip, events)),)
-        item = Item(
-            *(caption.index, source.name, caption.caption, references, events),
-            annotation=annotation,
-        )
+        texts = (" ".join(map(str.strip, events)),)
+        item = Item(one.index, source.name, one.caption, texts, events, annotation=annotation)
         items.append(item)
     path = out or (source.run.path / FILE if source.run else None)
     return CaptionSet(source.name, tuple(items), path, source)
@@ -305,9 +307,8 @@ def _candidates(o: MetricsOptions, out: Path | None) -> CaptionSet:
     if not items:
         raise UsageError("there are no candidates")
     (first, *more) = files
-    return CaptionSet(
-        counted(len(files), "system") if more else first or "captions", tuple(items), out
-    )
+    name = counted(len(files), "system") if more else first or "captions"
+    return CaptionSet(name, tuple(items), out)
 
 
 def _references(o: MetricsOptions) -> Sequence[Reference]:
