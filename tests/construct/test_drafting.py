@@ -85,7 +85,7 @@ async def test_a_run_is_named_and_captions_of_other_videos_are_refused(tmp_path:
 
 
 async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
-    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(80)}
+    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(160)}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         fill(folder, captions)
@@ -94,7 +94,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         assert done.code == 0, done.err
     async with LoopbackServer(answer, latency=0.05) as server:
         process = await start(killed, *options(server.url), OPENAI_API_KEY="sk-test-1")
-        await asyncio.wait_for(calls(server, 40, answer), 60)
+        await asyncio.wait_for(calls(server, 110, answer), 60)
         process.kill()
         await process.communicate()
         done = await draft(killed, server.url)
