@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from capeval.captioners.sample_frames import sample_frames as sample_frames
     from capeval.comparing.compare import compare as compare
     from capeval.comparing.leaderboard import leaderboard as leaderboard
-    from capeval.construct.annotation_agreement import annotate_agree as annotate_agree
-    from capeval.construct.annotation_drafting import annotate_draft as annotate_draft
-    from capeval.construct.annotation_drafting import annotate_draft_async as annotate_draft_async
-    from capeval.construct.annotation_merging import annotate_merge as annotate_merge
+    from capeval.construct.annotator_exports import annotate_agree as annotate_agree
+    from capeval.construct.annotator_exports import annotate_merge as annotate_merge
+    from capeval.construct.drafts import annotate_draft as annotate_draft
+    from capeval.construct.drafts import annotate_draft_async as annotate_draft_async
     from capeval.construct.question_checks import construct_check as construct_check
     from capeval.construct.question_checks import construct_check_async as construct_check_async
     from capeval.construct.question_drafting import construct_draft as construct_draft
@@ -73,9 +73,8 @@ _HOMES = {
     "capeval.captioners.sample_frames": "sample_frames",
     "capeval.comparing.compare": "compare",
     "capeval.comparing.leaderboard": "leaderboard",
-    "capeval.construct.annotation_agreement": "annotate_agree",
-    "capeval.construct.annotation_drafting": "annotate_draft annotate_draft_async",
-    "capeval.construct.annotation_merging": "annotate_merge",
+    "capeval.construct.annotator_exports": "annotate_agree annotate_merge",
+    "capeval.construct.drafts": "annotate_draft annotate_draft_async",
     "capeval.construct.question_checks": "construct_check construct_check_async",
     "capeval.construct.question_drafting": "construct_draft construct_draft_async",
     "capeval.construct.question_filter": "construct_filter construct_filter_async",

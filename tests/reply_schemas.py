@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capeval.construct import annotation_drafting, question_checks, question_drafting
+from capeval.construct import drafts, question_checks, question_drafting
 from capeval.judging.contracts import Contract
 from capeval.llm.client import PREFLIGHT_SCHEMA
 from capeval.llm.replies import object_of, schema_of
@@ -37,7 +37,7 @@ SCHEMAS: dict[str, tuple[Any, Any]] = {
     "events": (schema_of(Events), {"events": ["A dog runs."]}),
     "relations": (schema_of(Relations), {"events": [{"id": 1, "relation": "neutral"}]}),
     "annotation": (
-        schema_of(annotation_drafting._Drafted),
+        schema_of(drafts._Drafted),
         {
             "events": [{"start": 1, "elements": [_ELEMENT]}],
             "characteristics": ["High-Dynamic"],

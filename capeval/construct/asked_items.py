@@ -1,16 +1,16 @@
-"""Ask a chat model one question about each item, and keep what it replied in a file of lines."""
+"""Ask a chat model one question about each item, and keep the replies in a file of lines."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager as AsyncContextManager
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from capeval.construct.drafts import Line, is_edited, stored_lines
 from capeval.errors import UsageError
-from capeval.files.jsonl import short_hash, write_jsonl
+from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
 from capeval.judging.selection import open_chat
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions
@@ -20,21 +20,24 @@ from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored,
 from capeval.runs.folder import RunFolder
 from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
+from capeval.schema.annotation import id_text
 from capeval.show.result import Output, Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
+Line = Mapping[str, Any]
+"""A line of a file of drafts or checks."""
 LinePlan = Plan[Stored[Line]]
 
 
 @declares
 class ConstructChatOptions(ChatOptions):
-    """What drafting and checking have in common.
+    """The options that drafting and checking share.
 
     Parameters
     ----------
     limit : Only the first N.
-    redo : Ask about these again, and replace what was edited by hand.
+    redo : Ask about these again, and replace lines that were edited by hand.
     progress : Receives the status after every item.
     """
 
@@ -48,52 +51,48 @@ class ConstructChatOptions(ChatOptions):
 
 @dataclass(frozen=True)
 class ItemToAsk:
-    """What is asked about; `read` returns the fields that are kept of a reply, or `ReplyError`."""
+    """An item and its question; `read` returns the fields of a reply to keep, or `ReplyError`."""
 
     index: str
     question: ChatQuestion[Any]
     read: Callable[[Any], Line]
 
 
-@dataclass(frozen=True)
-class Questionnaire(Generic[T]):
-    """What is asked, and what becomes of the replies.
-
-    Attributes
-    ----------
-    file : has a line for each item: its index, the fields of its `read`, a hash of the question and
-        its model (`inputs`), what the replies took (`call`), and the `hash` of it all; or else the
-        `reason` of the failure
-    items : returns the items for the model of a name
-    make : returns what becomes of the usable lines, by index, and of the model's name; it may write
-        a file
-    result : returns how that is shown
-    written : the lines that name the files and the next command
-    """
-
-    file: Path
-    labels: Labels
-    items: Callable[[str], Sequence[ItemToAsk]]
-    make: Callable[[Mapping[str, Line], str], T]
-    result: Callable[[T], Result]
-    written: Sequence[str]
-
-
 class AskedItems(LongWork[T]):
-    """One question about each of the first `limit` items and of those in `redo`.
+    """One question about each of the first `limit` items and each item in `redo`.
 
-    It is a `ResumableTask`, too. A usable reply replaces a line from other inputs, but one that a
-    person edited only if `redo` names it.
+    It is a `ResumableTask`, too. A usable reply replaces a line from other inputs, but a line that
+    a person edited only if `redo` names it.
+
+    Parameters
+    ----------
+    file : has a line for each item: its index, the fields of a reply or the `reason` of a failure,
+        a hash of the question and its model (`inputs`), the tokens of the `call`, and the `hash` of
+        the line
+    make : returns the command's value, given the usable lines by index; it may write a file
+    show : returns the page that shows the value
+    files : the lines that name the files and the next command
     """
 
     caches_replies = True
     _finished: Finished[LinePlan, Stored[Line]]
 
-    def __init__(self, o: ConstructChatOptions, chat: Chat, asked: Questionnaire[T]) -> None:
+    def __init__(
+        self,
+        o: ConstructChatOptions,
+        chat: Chat,
+        items: Sequence[ItemToAsk],
+        file: Path,
+        labels: Labels,
+        *,
+        make: Callable[[Mapping[str, Line]], T],
+        show: Callable[[T], Result],
+        files: Sequence[str],
+    ) -> None:
         self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
         self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
-        self.file, self.labels, self._asked, self._redo = asked.file, asked.labels, asked, o.redo
-        items = asked.items(self.model)
+        self.file, self.labels, self._redo = file, labels, o.redo
+        self._make, self._show, self._files = make, show, files
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
         }
@@ -110,7 +109,7 @@ class AskedItems(LongWork[T]):
                 o.on_notice(Loss(f"{self.file}: {what} ({listed(found)}) {then}"))
 
     def _outdated(self, *, edited: bool) -> list[str]:
-        """Return the items with a usable line from other inputs that a person edited, or did not.
+        """Return the items with a usable line from other inputs, edited by a person or not.
 
         A line that a person wrote has no inputs.
         """
@@ -140,10 +139,10 @@ class AskedItems(LongWork[T]):
         self._finished = await execute(self, progress)
         done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield self._asked.make(lines, self.model)
+        yield self._make(lines)
 
     def result(self, results: list[T]) -> Result | None:
-        return self._asked.result(results[0]) if results else None
+        return self._show(results[0]) if results else None
 
     def left(self, result: T) -> Sequence[Left]:
         del result
@@ -156,7 +155,7 @@ class AskedItems(LongWork[T]):
     def written(self, result: T) -> Sequence[str]:
         del result
         has_reply = any(not one.reason for one in self._finished.done.values())
-        return self._asked.written if has_reply else []
+        return self._files if has_reply else []
 
     # ---- The resumable task ----------------------------------------------------------------------
 
@@ -176,7 +175,7 @@ class AskedItems(LongWork[T]):
         """Do nothing: the folder exists."""
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
-        # Under a cost cap, only as much is asked as can be finished.
+        # Under a cost cap, only calls that can be finished are begun.
         cost = self.meter.cost(self.model, self._expected(plan.todo))
         await work_through(
             plan.todo,
@@ -201,7 +200,7 @@ class AskedItems(LongWork[T]):
         return self.file, outcome.value
 
     def finish(self, plan: LinePlan, done: Mapping[str, Stored[Line]]) -> None:
-        """Write the lines in the order of the items, then all other lines."""
+        """Write the lines in the order of the items, then the lines of other items."""
         del plan, done
         lines = stored_lines(self.file)
         own = [lines.pop(index) for index in self._inputs if index in lines]
@@ -211,11 +210,46 @@ class AskedItems(LongWork[T]):
         return Spent(self.meter.usage, self.meter.spent)
 
 
-@asynccontextmanager
-async def open_asking(
-    o: ConstructChatOptions, asked: Questionnaire[T], output: Output | None
-) -> AsyncIterator[AskedItems[T]]:
-    """Open the chat model that the options name, to ask it about items; `output` is a command's."""
-    offline = output is not None and output.dry_run
-    async with open_chat(o, offline=offline, on_notice=o.on_notice) as chat:
-        yield AskedItems(o, chat, asked)
+def open_asked(o: ConstructChatOptions, output: Output | None) -> AsyncContextManager[Chat]:
+    """Open the chat model that the options name; `output` is that of a command."""
+    is_dry = output is not None and output.dry_run
+    return open_chat(o, offline=is_dry, on_notice=o.on_notice)
+
+
+# ---- Which existing work may be replaced ---------------------------------------------------------
+
+
+def stored_lines(file: Path) -> dict[str, Line]:
+    """Return the lines of a file by index; a failure does not replace a success."""
+    found: dict[str, Line] = {}
+    for line in whole_lines(file):
+        index = str(id_text(line.get("index")))
+        if "reason" not in line or "reason" in found.get(index, line):
+            found[index] = line
+    return found
+
+
+def is_edited(line: Line) -> bool:
+    """Return whether a person wrote or edited a line: its `hash` is absent or does not match."""
+    return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
+
+
+def check_unedited(file: Path, *, force: bool | None = None) -> None:
+    """Raise `UsageError` if a person edited a file since `seal`, or if the file has no seal.
+
+    `force` is None for a command without --force.
+    """
+    if file.exists() and not force:
+        sealed, found = _seal_of(file)
+        if not sealed.exists() or sealed.read_text("utf-8") != found:
+            how = "rename it" if force is None else "rename it, or replace it with --force"
+            raise UsageError(f"{file} was edited, or not written by this command; {how}")
+
+
+def seal(file: Path) -> None:
+    """Write the hash of a finished file beside it."""
+    write_atomic(*_seal_of(file))
+
+
+def _seal_of(file: Path) -> tuple[Path, str]:
+    return file.with_name(f".{file.name}.hash"), short_hash(file.read_bytes().hex())

@@ -1,32 +1,47 @@
-"""Drafts of annotations, exports of annotators, and which existing work may be replaced."""
+"""Drafts of annotations, and `capeval annotate draft`, by which a chat model writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import (
-    parse_json,
-    read_text,
-    short_hash,
-    validated,
-    whole_lines,
-    write_atomic,
+from capeval.construct.asked_items import (
+    AskedItems,
+    ConstructChatOptions,
+    ItemToAsk,
+    open_asked,
+    stored_lines,
 )
-from capeval.schema import Characteristic, ElementType
-from capeval.schema.annotation import Id, Sentence, Weight, id_text
-from capeval.text import counted, shown
+from capeval.errors import InputError, ReplyError
+from capeval.files.annotations import load_video_list
+from capeval.files.captions import CaptionsFile, read_captions
+from capeval.files.jsonl import validated
+from capeval.files.packaged import prompt_of
+from capeval.judging.contracts import Contract, check_starts
+from capeval.judging.segments import segments
+from capeval.llm.asker import ChatQuestion
+from capeval.llm.replies import Number, ReplyForm, Words, one_of
+from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
+from capeval.runs.concurrency import blocking
+from capeval.runs.engine import Labels
+from capeval.runs.folder import RunFolder
+from capeval.runs.long_work import finished
+from capeval.runs.resolve import find_captions
+from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
+from capeval.schema.annotation import Id, Sentence, Weight
+from capeval.show.result import Lines, Output
+from capeval.text import Loss, counted, listed, normalised, shown
 
 DRAFTS = "drafts.jsonl"
-"""The drafts of a folder of videos, one a line."""
-
-Line = Mapping[str, Any]
-"""A line of a file of drafts or checks."""
-
+"""The file with the drafts of a folder of videos."""
 
 DOMAINS = (
     *("Film", "Daily Life", "Cooking", "Sports Activity", "Driving", "Animals & Pets"),
@@ -46,7 +61,7 @@ class _DraftPart(BaseModel):
 class DraftElement(_DraftPart):
     """A visual element; `source` is the model or annotator that wrote it.
 
-    `other` is what the second of two annotators wrote in its place, where they differ.
+    `other` is the version of the second of two annotators, where they differ.
     """
 
     content: Sentence
@@ -74,14 +89,14 @@ class DraftEvent(_DraftPart):
 
 
 class Draft(_DraftPart):
-    """The annotation of one video as far as it is made.
+    """The unfinished annotation of one video.
 
     Attributes
     ----------
     drafted_by : the models that wrote its caption, its events and its elements
-    annotator : who reviewed it; None for a draft
+    annotator : the reviewer; None for a draft
     reviewers : the annotators whose pages have the video
-    exported : when the annotator exported it, in ISO 8601 and UTC
+    exported : the time of the export, in ISO 8601 and UTC
     adjudicates : the two annotators between whose versions `annotator` decided
     """
 
@@ -107,7 +122,7 @@ class Draft(_DraftPart):
 
     @property
     def open(self) -> list[str]:
-        """What is still to be done before it is an annotation."""
+        """The steps that are missing before it is an annotation."""
         unconfirmed = sum(not element.confirmed_by for element in self.elements)
         dynamic = {"Low-Dynamic", "High-Dynamic"} & {*self.visual_characteristic}
         found = {
@@ -123,7 +138,7 @@ class Draft(_DraftPart):
 
 
 def read_drafts(folder: Path) -> dict[str, Draft]:
-    """Return the drafts of a folder of videos by index; lines that failed are left out."""
+    """Return the drafts of a folder of videos by index."""
     file = folder / DRAFTS
     lines = {index: line for index, line in stored_lines(file).items() if "reason" not in line}
     return {
@@ -132,63 +147,159 @@ def read_drafts(folder: Path) -> dict[str, Draft]:
     }
 
 
-def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
-    """Return each annotator's newest export of each video, with its file; raises `InputError`."""
-    newest: dict[tuple[str, str, bool], tuple[Path, Draft]] = {}
-    for file in files:
-        value = parse_json(read_text(file), file=file)
-        if not isinstance(value, list):
-            raise InputError("must be the JSON that a review page exports", file=file)
-        for number, one in enumerate(value, start=1):
-            draft = validated(Draft, one, file=file, where=f"video {number}")
-            where = f"index {shown(draft.index)}"
-            if draft.annotator is None or not draft.exported:
-                message = "has no annotator or time; export it again"
-                raise InputError(message, file=file, where=where)
-            key = (draft.index, draft.annotator, bool(draft.adjudicates))
-            _, other = newest.setdefault(key, (file, draft))
-            if draft.exported == other.exported and draft != other:
-                message = f"another file has a different version of {draft.annotator}"
-                raise InputError(message, file=file, where=where)
-            if draft.exported > other.exported:
-                newest[key] = file, draft
-    return [*newest.values()]
+# ---- Drafting ------------------------------------------------------------------------------------
+
+# A segment of about thirty tokens has one or two elements of thirty tokens with their keys. Four
+# times as many are allowed, because some models write JSON on many lines.
+_TOKENS_PER_SEGMENT = 240
 
 
-# ---- Which existing work may be replaced -------------------------------------------------------
+@declares
+class DraftOptions(ConstructChatOptions):
+    """The arguments of `capeval.annotate_draft`.
 
-
-def stored_lines(file: Path) -> dict[str, Line]:
-    """Return the lines of a file by index; a failure does not replace an earlier success."""
-    found: dict[str, Line] = {}
-    for line in whole_lines(file):
-        index = str(id_text(line.get("index")))
-        if "reason" not in line or "reason" in found.get(index, line):
-            found[index] = line
-    return found
-
-
-def is_edited(line: Line) -> bool:
-    """Return whether a person wrote or edited a line: its `hash` is of other values, or absent."""
-    return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
-
-
-def check_unedited(file: Path, *, force: bool | None = None) -> None:
-    """Raise `UsageError` if a person edited a file since `seal`; None is a command without --force.
-
-    A file without a seal counts as edited.
+    Parameters
+    ----------
+    captions : A run of `capeval generate`, or a captions file.
     """
-    if file.exists() and not force:
-        sealed, found = _seal_of(file)
-        if not sealed.exists() or sealed.read_text("utf-8") != found:
-            how = "rename it" if force is None else "rename it, or replace it with --force"
-            raise UsageError(f"{file} was edited, or not written by this command; {how}")
+
+    folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
+    _: KW_ONLY
+    captions: FilePath = required(panel=INPUTS, metavar="RUN|FILE")
 
 
-def seal(file: Path) -> None:
-    """Write the hash of a finished file beside it."""
-    write_atomic(*_seal_of(file))
+class _Element(ReplyForm):
+    content: Words
+    type: ElementType
+    weight: Weight
 
 
-def _seal_of(file: Path) -> tuple[Path, str]:
-    return file.with_name(f".{file.name}.hash"), short_hash(file.read_bytes().hex())
+class _Event(ReplyForm):
+    start: Number
+    elements: list[_Element]
+
+
+class _Drafted(ReplyForm):
+    events: list[_Event]
+    characteristics: list[Characteristic]
+    domain: str
+
+
+def captions_by_index(
+    named: FilePath, videos: Sequence[Video], runs: Path, on_notice: Notices
+) -> dict[str, Caption]:
+    """Return the captions of a run or a file by index.
+
+    The model of a caption that names none is the name of the run or file.
+    """
+    found = find_captions(named, runs)
+    if isinstance(found, RunFolder):
+        name, place, read = found.name, found.path, CaptionsFile(found.read_captions())
+    else:
+        name, place, read = found.stem, found, read_captions(found, videos)
+    captions = {c.index: c.model_copy(update={"model": c.model or name}) for c in read.captions}
+    if not any(one.index in captions for one in videos):
+        raise InputError("has no captions of these videos", file=place)
+    for notice in read.notices:
+        on_notice(notice)
+    return captions
+
+
+def _items(videos: Sequence[Video], captions: Mapping[str, Caption], model: str) -> list[ItemToAsk]:
+    items = []
+    for one in videos:
+        if (caption := captions.get(one.index)) and not caption.is_empty:
+            text = Contract().show_caption(caption.caption)
+            prompt = prompt_of("annotate-v1", "draft", {"caption": text})
+            most = 256 + _TOKENS_PER_SEGMENT * len(segments(caption.caption))
+            question = ChatQuestion("draft", prompt, _Drafted, most, (caption.caption,))
+            read = partial(_read, video=one, caption=caption, model=model)
+            items.append(ItemToAsk(one.index, question, read))
+    return items
+
+
+def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Mapping[str, Any]:
+    found = segments(caption.caption)
+    starts = [event.start for event in reply.events]
+    check_starts(starts, len(found))
+    for number, event in enumerate(reply.events, start=1):
+        if not event.elements:
+            raise ReplyError(f"event {number} has no elements")
+        seen: set[str] = set()
+        for one in event.elements:
+            if (key := normalised(one.content)) in seen:
+                raise ReplyError(f"event {number} has the element {shown(one.content)} twice")
+            seen.add(key)
+    if len({"Low-Dynamic", "High-Dynamic"} & {*reply.characteristics}) != 1:
+        raise ReplyError("characteristics must have exactly one of Low-Dynamic and High-Dynamic")
+    one_of(reply.domain, DOMAINS, "domain")
+    spans = pairwise([*starts, len(found) + 1])
+    draft = Draft(
+        index=video.index,
+        video=video.video or video.index,
+        visual_characteristic=tuple(c for c in CHARACTERISTICS if c in reply.characteristics),
+        domain=reply.domain,
+        drafted_by=tuple(dict.fromkeys((caption.model or "", model))),
+        events=tuple(
+            DraftEvent(
+                event="".join(found[start - 1 : end - 1]).strip(),
+                visual_elements=tuple(
+                    DraftElement(**one.model_dump(), source=model) for one in event.elements
+                ),
+            )
+            for event, (start, end) in zip(reply.events, spans, strict=True)
+        ),
+    )
+    return draft.model_dump(mode="json", exclude={"index"}, exclude_defaults=True)
+
+
+@command("annotate draft", "yes", "dry_run", options=DraftOptions)
+@asynccontextmanager
+async def open_draft(
+    o: DraftOptions, output: Output | None = None
+) -> AsyncIterator[AskedItems[dict[str, Draft]]]:
+    """Draft annotations from captions, for annotators to correct: drafts.jsonl.
+
+    A chat model divides each caption into events and states their visual elements. Run the same
+    command again to resume.
+    """
+    folder = Path(o.folder)
+    file, videos = folder / DRAFTS, load_video_list(folder)
+    captions = captions_by_index(o.captions, videos, Path(o.runs), o.on_notice)
+    given = {index for index, one in captions.items() if not one.is_empty}
+    if lacking := [one.index for one in videos if one.index not in given]:
+        what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
+        o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
+    following = f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"
+    async with open_asked(o, output) as chat:
+        yield AskedItems(
+            *(o, chat, _items(videos, captions, chat.model), file),
+            Labels("drafting", "video", "drafted", "undrafted"),
+            make=lambda _: read_drafts(folder),
+            show=_summary,
+            files=[str(file), following],
+        )
+
+
+def _summary(drafts: Mapping[str, Draft]) -> Lines:
+    events = counted(sum(len(one.events) for one in drafts.values()), "event")
+    elements = counted(sum(len(one.elements) for one in drafts.values()), "element")
+    return Lines([f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."])
+
+
+@takes(DraftOptions)
+async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
+    """Draft annotations of a folder's videos from captions: drafts.jsonl, returned by index.
+
+    Raises
+    ------
+    InputError, UsageError
+        The inputs or options are not right.
+    EndpointRefused, EndpointDown, BudgetReached
+        The chat model cannot be asked any more; finished drafts are kept.
+    """
+    (drafts,) = await finished(open_draft(o), o.progress)
+    return drafts
+
+
+annotate_draft = blocking(annotate_draft_async)

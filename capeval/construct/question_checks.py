@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager as Opening
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from itertools import combinations, permutations
@@ -19,10 +19,11 @@ from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
-    Questionnaire,
-    open_asking,
+    Line,
+    check_unedited,
+    open_asked,
+    seal,
 )
-from capeval.construct.drafts import Line, check_unedited, seal
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
 from capeval.files.jsonl import write_jsonl
@@ -52,10 +53,10 @@ PHRASES = {
     "nested_options": "an option contains another",
     "catch_all": "an option like all of the above",
 }
-"""What can be wrong with a question, in words."""
+"""The faults of a question."""
 
 _CATCH_ALL = re.compile(r"\b(?:all|none|both|any|neither) of (?:the )?(?:above|these|options)\b")
-# An option's relation with its keys has 14 tokens, and four times as much is enough.
+# An option's relation with its keys has 14 tokens; four times as many are enough.
 _TOKENS_PER_OPTION = 56
 
 
@@ -78,7 +79,7 @@ class QuestionCheckOptions(ConstructChatOptions):
 
 @dataclass(frozen=True)
 class QuestionFinding:
-    """What is wrong with a question, by its code, and with which options, by their letters."""
+    """A fault of a question: its code, and the letters of the faulty options."""
 
     code: str
     question: str
@@ -87,9 +88,9 @@ class QuestionFinding:
 
 @dataclass(frozen=True)
 class Shortcut:
-    """How often an answer that needs no video is right, with its 95% interval over videos.
+    """The share of right answers of a guess that needs no video, with its interval over videos.
 
-    `chance` is the share that guessing gets. Without an interval there is a `reason`.
+    `chance` is the share of random guesses. Without an interval there is a `reason`.
     """
 
     name: str
@@ -117,7 +118,7 @@ _YES_OR_NO = Kind(lambda is_so: "yes" if is_so else "no")
 
 @dataclass(frozen=True)
 class QuestionChecks(Result):
-    """What was found in a set of questions, of which the chat model has checked some."""
+    """Findings about a set of questions, of which the chat model has checked `checked`."""
 
     file: str
     model: str
@@ -176,7 +177,7 @@ def _items(
     for one in questions:
         index = known.find(one.video, "video")
         if index is None:
-            message = f"the annotations lack {shown(one.video)}; name those of these videos"
+            message = f"the annotations lack {shown(one.video)}; name the videos' annotations"
             raise InputError(message, file=file, where=f"id {shown(one.id)}", field="video")
         options = dict(enumerate(one.options, start=1))
         asked = tag_free_json({"question": one.question, "options": options})
@@ -207,7 +208,7 @@ def _checked(
 def _with_findings(
     questions: Sequence[Question], lines: Mapping[str, Line], found: QuestionChecks
 ) -> Iterator[dict[str, Any]]:
-    """Yield the lines of questions with the tag `findings` where there are any, in words."""
+    """Yield the lines of questions; the tag `findings` has their faults."""
     for one in questions:
         of = [f"{it.options}: {PHRASES[it.code]}" for it in found.findings if it.question == one.id]
         of += [] if one.id in lines else ["not compared with the annotation"]
@@ -230,7 +231,7 @@ def _of_options(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Return whether words occur in a row among more words."""
+    """Return whether words occur consecutively among more words."""
     size, places = len(part), range(len(whole) - len(part) + 1)
     return 0 < size < len(whole) and any(whole[at : at + size] == part for at in places)
 
@@ -244,14 +245,14 @@ def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[
 
 
 def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
-    """Return how often each shortcut finds the right option; options that tie share the credit.
+    """Return how often each shortcut finds the right option; tied options share the credit.
 
     - longest: the option with the most characters
     - overlap: the option with the most words of the question
-    - commonest: the option that is most often right in questions of its task type about other
+    - commonest: the most frequent right option of the same task type in questions about other
       videos
 
-    Whole videos are resampled.
+    Intervals are over resampled videos.
     """
     every = Counter((_type(one), plain(one.options[one.right])) for one in questions)
     own = Counter((one.video, _type(one), plain(one.options[one.right])) for one in questions)
@@ -287,9 +288,10 @@ def _type(question: Question) -> str:
 
 
 @command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
-def open_check(
+@asynccontextmanager
+async def open_check(
     o: QuestionCheckOptions, output: Output | None = None
-) -> Opening[AskedItems[QuestionChecks]]:
+) -> AsyncIterator[AskedItems[QuestionChecks]]:
     """Check questions without their videos: options, keys, and shortcuts over the whole set.
 
     A chat model compares each option with the annotation. Run the same command again to resume.
@@ -300,22 +302,22 @@ def open_check(
     out = file.with_suffix(".checked.jsonl")
     check_unedited(out)
 
-    def make(lines: Mapping[str, Line], model: str) -> QuestionChecks:
-        found = _checked(questions, lines, file, model)
-        if lines:
-            write_jsonl(out, _with_findings(questions, lines, found))
-            seal(out)
-        return found
+    async with open_asked(o, output) as chat:
 
-    asked = Questionnaire(
-        file.with_suffix(".checks.jsonl"),
-        Labels("checking", "question", "checked", "unchecked"),
-        lambda _: items,
-        make,
-        lambda found: found,
-        [str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
-    )
-    return open_asking(o, asked, output)
+        def make(lines: Mapping[str, Line]) -> QuestionChecks:
+            found = _checked(questions, lines, file, chat.model)
+            if lines:
+                write_jsonl(out, _with_findings(questions, lines, found))
+                seal(out)
+            return found
+
+        yield AskedItems(
+            *(o, chat, items, file.with_suffix(".checks.jsonl")),
+            Labels("checking", "question", "checked", "unchecked"),
+            make=make,
+            show=lambda found: found,
+            files=[str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
+        )
 
 
 @takes(QuestionCheckOptions)

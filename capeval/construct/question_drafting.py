@@ -1,9 +1,9 @@
-"""`capeval mcq construct draft`: questions from annotations and what a video model gets wrong."""
+"""`capeval mcq construct draft`: questions from annotations and from errors of a video model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager as Opening
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from capeval.construct.annotation_drafting import captions_by_index
 from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
-    Questionnaire,
-    open_asking,
+    Line,
+    check_unedited,
+    open_asked,
+    seal,
+    stored_lines,
 )
-from capeval.construct.drafts import Line, check_unedited, seal, stored_lines
+from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
 from capeval.files.jsonl import write_jsonl
 from capeval.files.outputs import check_output
@@ -68,11 +70,11 @@ class QuestionDraftOptions(ConstructChatOptions):
     Parameters
     ----------
     annotations : A file, or 'tuna'.
-    errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: what a
-        video model gets wrong becomes wrong options.
+    errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: errors of
+        a video model become wrong options.
     out : The file of questions.
     force : Replace it although it was edited.
-    seed : Decides the letters of the right options.
+    seed : The seed of the letters of the right options.
     """
 
     annotations: FilePath = required(positional=True, metavar="ANNOTATIONS")
@@ -111,7 +113,7 @@ class _Questions(ReplyForm):
 
 @dataclass(frozen=True)
 class Points:
-    """What a video model saw instead of elements: pairs of an element's id and a sentence."""
+    """Errors of a video model: the id of an element, and a sentence about what it saw instead."""
 
     model: str = ""
     pairs: Sequence[tuple[str, str]] = ()
@@ -120,7 +122,7 @@ class Points:
 def _read_points(
     annotations: Sequence[Annotation], replies: Mapping[str, Caption]
 ) -> tuple[dict[str, Points], dict[str, str]]:
-    """Return what a video model gets wrong by video, and why other replies are unusable.
+    """Return a video model's errors by index, and why other replies are unusable.
 
     `replies` are its replies to the prompt of mcq-errors-v1, as captions.
     """
@@ -195,7 +197,7 @@ def _read(
 
 
 def _used_points(one: _Drafted, elements: Collection[str], points: Points) -> list[str]:
-    """Return the errors that are options of a question; raises `ReplyError` if it is not one."""
+    """Return the errors among the options of a question; raises `ReplyError` for a bad question."""
     one_of(one.task_type, TASK_TYPES, "task type")
     if len(one.wrong) != _OPTIONS - 1:
         raise ReplyError(f"it must have {_OPTIONS - 1} wrong options, not {len(one.wrong)}")
@@ -215,10 +217,9 @@ def _lettered(
 ) -> tuple[Question, ...]:
     """Return the drafted questions of all videos in order, with the options in their places.
 
-    Of every four questions in a row, each has its right option in another place; which, and the
-    order of the wrong options, is drawn. So each letter is right in n/4 of n questions, rounded
-    down or up. With the same seed, questions keep their letters when videos are added after theirs;
-    when questions before them are added or dropped, they may not.
+    The order of the wrong options is random. Four questions in a row have their right options in
+    four places, in random order: each letter is right in n/4 of n questions, rounded down or up.
+    With the same seed, questions keep their letters when videos are added after theirs.
     """
     rng = np.random.default_rng(seed)
     questions: list[Question] = []
@@ -243,12 +244,13 @@ def _lettered(
 
 
 @command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
-def open_question_draft(
+@asynccontextmanager
+async def open_question_draft(
     o: QuestionDraftOptions, output: Output | None = None
-) -> Opening[AskedItems[tuple[Question, ...]]]:
+) -> AsyncIterator[AskedItems[tuple[Question, ...]]]:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
-    What a video model gets wrong becomes wrong options. Run the same command again to resume.
+    Errors of a video model become wrong options. Run the same command again to resume.
     """
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
@@ -263,7 +265,7 @@ def open_question_draft(
             o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
     drafts = out.with_suffix(".drafts.jsonl")
 
-    def make(_: object, __: str) -> tuple[Question, ...]:
+    def make(_: object) -> tuple[Question, ...]:
         found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
         questions = _lettered(annotations, found, o.seed)
         if questions:
@@ -272,15 +274,14 @@ def open_question_draft(
         return questions
 
     check = f"capeval mcq construct check {quote(str(out))} --annotations"
-    asked = Questionnaire(
-        drafts,
-        Labels("drafting questions of", "video", "drafted", "undrafted"),
-        lambda model: _items(annotations, points, model),
-        make,
-        _summary,
-        [str(out), f"Next: {check} {quote(str(o.annotations))}"],
-    )
-    return open_asking(o, asked, output)
+    async with open_asked(o, output) as chat:
+        yield AskedItems(
+            *(o, chat, _items(annotations, points, chat.model), drafts),
+            Labels("drafting questions of", "video", "drafted", "undrafted"),
+            make=make,
+            show=_summary,
+            files=[str(out), f"Next: {check} {quote(str(o.annotations))}"],
+        )
 
 
 def _summary(questions: Sequence[Question]) -> Lines:

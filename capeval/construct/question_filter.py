@@ -1,9 +1,9 @@
 """`capeval mcq construct filter`: which questions need several frames of the video (TUNA, 3.2.3).
 
 A model answers each question without the video, with each of four single frames, and with 16
-frames. One try with 16 frames and one with a single frame would keep 19% of guesses. Here each
-condition has eight orders of the options: independent guesses are hardly ever right in seven of
-them, and one letter for all is right in two.
+frames. One answer with 16 frames and one with a single frame would keep 19% of random guesses. Here
+each condition has eight orders of the options: random guesses are hardly ever right in seven of
+them, and a fixed letter is right in two.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.generate import default_run
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
-from capeval.construct.drafts import check_unedited, seal
+from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import short_hash, write_jsonl
 from capeval.files.outputs import check_output
@@ -66,16 +66,16 @@ if TYPE_CHECKING:
 
 OPTIONS, ORDERS = 4, 8
 FEWEST_RIGHT = 7
-"""Of eight replies with 16 frames. Answered at 90%, 81% of questions pass; of guesses, 0.04%."""
+"""Of eight replies with 16 frames. With an accuracy of 90%, 81% pass; of guesses, 0.04%."""
 MOST_RIGHT = 4
-"""Of eight replies without the video, or with a single frame; 97% of guesses are not above it."""
+"""Of eight replies without the video or with a single frame; 97% of guesses are not above it."""
 SINGLE_FRAMES = 4
 FRAMES = "16-frames"
 CONDITIONS = ("blind", *(f"frame-{number + 1}" for number in range(SINGLE_FRAMES)), FRAMES)
-"""What the model sees, the cheapest first; with 16 frames it must be right, otherwise not."""
+"""From the cheapest. The model must be right with 16 frames, and not otherwise."""
 
-# How many orders are asked at a time: a video is read once for all of them. What fails early, fails
-# in the first of these.
+# The number of orders in each block of calls, which reads a video once. Most questions that fail do
+# so in the first block.
 _BLOCKS = dict.fromkeys(CONDITIONS, (4, 2, 2)) | {FRAMES: (2, 2, 3, 1)}
 
 Status = Literal["kept", "dropped", "undecided"]
@@ -92,7 +92,7 @@ class QuestionFilterOptions(CaptionerOptions):
     videos : Their folder. By default videos/ next to the questions, else their folder.
     out : The questions that are kept. By default QUESTIONS.kept.jsonl.
     batch_size : Questions at a time on a GPU.
-    seed : Decides the orders of the options.
+    seed : The seed of the orders of the options.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
@@ -127,37 +127,37 @@ class FrameAt:
 
 
 def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
-    """Return what is shown in each condition, and what reads it."""
+    """Return the view of each condition, and its reader."""
     single = [FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)]
     policies: list[str | FrameAt] = [*single, "16"]
-    # The orders of a question, and the questions about a video, follow one another.
+    # Questions about one video follow one another, as do the orders of a question.
     recent = recent_reads(READERS)
     shown = [(VideoView(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
     return dict(zip(CONDITIONS, [(VideoView(blind=True), None), *shown], strict=True))
 
 
 def orders(question: Question, seed: int) -> list[tuple[int, ...]]:
-    """Return eight orders of a question's four options: the rotations of two.
+    """Return eight orders of a question's four options: all rotations of two orders.
 
     Each option is at each place twice. The second order is no rotation of the first.
     """
     digest = hashlib.sha256(f"{seed}\0{question.id}".encode("utf-8", "surrogatepass")).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8]))
     first = tuple(rng.permutation(OPTIONS).tolist())
-    # Rotations keep who follows whom: with two options swapped, that differs.
+    # With two options swapped, it is no rotation.
     second = (first[0], first[2], first[1], first[3])
     return [base[k:] + base[:k] for k in range(OPTIONS) for base in (first, second)]
 
 
 @dataclass
 class Filtering:
-    """One question on its way.
+    """One question and its replies so far.
 
     Attributes
     ----------
-    orders : of its options
-    by : the condition that decided, unless it is kept
-    given : the options that were chosen, by condition; None where a reply chooses none
+    orders : orders of its options
+    by : the condition that decided, unless the question is kept
+    given : the chosen options by condition; None for a reply that chooses none
     """
 
     question: Question
@@ -169,9 +169,9 @@ class Filtering:
 
     @cached_property
     def variants(self) -> list[Question]:
-        """The question with its options in each order; ids end in a hash of what is asked.
+        """The question with its options in each order; ids end in a hash of the question.
 
-        Replies are therefore used again when the file, the seed or the selection changes.
+        Replies are therefore reused when the file, the seed or the selection changes.
         """
         question, found = self.question, []
         for order in self.orders:
@@ -183,7 +183,7 @@ class Filtering:
         return found
 
     def passes(self, condition: str, option: int) -> bool | None:
-        """Return whether it is kept with an option as its key; None if the orders left decide."""
+        """Return whether it passes with an option as its key; None before that is decided."""
         given = self.given.get(condition, [])
         right = given.count(option)
         wrong = len(given) - right
@@ -194,15 +194,15 @@ class Filtering:
         return passes if passes or fails else None
 
     def is_asked(self, condition: str) -> bool:
-        """Return whether more orders are to be asked in a condition.
+        """Return whether a condition needs more replies.
 
-        With 16 frames wrong options are decided too: they are the control.
+        With 16 frames, wrong options are decided too: they are the control.
         """
         options = range(OPTIONS) if condition == FRAMES else (self.question.right,)
         return self.status is None and None in [self.passes(condition, one) for one in options]
 
     def count(self, condition: str, replies: Sequence[Stored[Response]]) -> None:
-        """Add the options of the next orders' replies; a failed call leaves all undecided."""
+        """Add the replies of the next orders; a failed call leaves the question undecided."""
         given = self.given.setdefault(condition, [])
         for stored in replies:
             reason = stored.reason or _no_reply(stored.value)
@@ -213,7 +213,7 @@ class Filtering:
             given.append(None if option is None else self.orders[len(given)][option])
 
     def json(self) -> dict[str, Any]:
-        """Return the decision: how often the key was chosen, of how many replies."""
+        """Return the decision, with the numbers of right and of all replies by condition."""
         key = self.question.right
         right = {name: [one.count(key), len(one)] for name, one in self.given.items()}
         found = {"id": self.question.id, "status": self.status or "undecided", "by": self.by}
@@ -221,7 +221,7 @@ class Filtering:
 
 
 def _no_reply(response: Response) -> str | None:
-    """Return why a reply that names no option is none; a refusal in words is one."""
+    """Return why a reply without an option is unusable; a refusal in words is usable."""
     option, rule = ReplyToGrade(response).exact
     is_cut = any(CUT_OFF.partition("{")[0] in str(w) for w in response.call.get("warnings", ()))
     if option is None and (is_cut or rule in ("empty", "unfinished reasoning")):
@@ -231,7 +231,7 @@ def _no_reply(response: Response) -> str | None:
 
 @dataclass(frozen=True)
 class Filtered(Result):
-    """All questions with their decisions by a model, and why the work stopped early, if it did."""
+    """The decisions about all questions by a model; `stopped` says why the work stopped early."""
 
     model: str
     items: Sequence[Filtering]
@@ -247,11 +247,11 @@ class Filtered(Result):
 
     @property
     def control(self) -> tuple[int, int]:
-        """How many wrong options would be kept as the key, of how many.
+        """The number of wrong options that would be kept as the key, and of all wrong options.
 
-        Of the questions that were asked with 16 frames; what replies leave open counts as passed. A
-        third of these is about how many questions are kept by chance, and too many where one wrong
-        option attracts the model.
+        Only questions asked with 16 frames count; undecided options count as kept. A third of the
+        first number estimates how many questions are kept by chance, or more if a wrong option
+        attracts the model.
         """
         passed = [
             all(one.passes(condition, option) is not False for condition in one.given)
@@ -301,7 +301,7 @@ class Filtered(Result):
 
 
 class _Variants(AnswerWork):
-    """Answers variants of questions; replies about questions of other files stay where they are."""
+    """Answers variants of questions; replies about questions of other files stay in the file."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -460,7 +460,7 @@ async def open_filtering(
     out = Path(o.out) if o.out else file.with_name(f"{file.stem}.kept.jsonl")
     check_output(out, [file])
     check_unedited(out)
-    # Of all files here: a file that was reviewed asks only what was mended.
+    # All files here share the folder: of a reviewed file, only edited questions are asked again.
     folder = file.with_name("filter")
     is_dry = output is not None and output.dry_run
     run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from capeval.construct.annotation_agreement import align, by_annotators
-from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts, read_exports
+from capeval.construct.annotator_exports import align, by_annotators, read_exports
+from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
 from capeval.errors import UsageError, VideoError
 from capeval.files.annotations import load_video_list
 from capeval.files.jsonl import read_text, short_hash, write_atomic
@@ -38,13 +38,13 @@ from capeval.show.result import Result
 from capeval.text import counted, listed
 
 PER_PAGE = 25
-"""A day's work at most: a browser that is lost takes no more with it."""
+"""At most a day's work, so that a lost browser loses no more."""
 
 T = TypeVar("T")
 Urls = Callable[[str], str | None]
-"""From a video's name to its URL, if it is found."""
+"""Returns the URL of a video that was found."""
 PageItem = dict[str, Any]
-"""What a page shows: `id`, `video`, `src` (its URL), `notes`, and `value`, which is edited."""
+"""An item of a page: `id`, `video`, `src` (its URL), `notes`, and the `value` to edit."""
 
 
 def _check_names(option: str, names: Collection[str]) -> None:
@@ -61,15 +61,15 @@ def _check_names(option: str, names: Collection[str]) -> None:
 def _assigned(
     items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
 ) -> dict[str, list[T]]:
-    """Return the items of each reviewer, sampled at random, in the order given.
+    """Return a random share of the items for each reviewer, in their order.
 
-    `overlap` of them go to two. The numbers of two reviewers differ by at most one.
+    `overlap` items go to two reviewers. The numbers of two reviewers differ by at most one.
     """
     rng = np.random.default_rng(seed)
     in_two = overlap if len(reviewers) > 1 else 0
     found: dict[str, list[int]] = {name: [] for name in reviewers}
     for count, place in enumerate(rng.permutation(len(items)).tolist()):
-        # Sorting is stable: among those with equally few items, chance decides.
+        # Sorting is stable: reviewers with equally few items stay in random order.
         order = sorted(rng.permutation([*found]).tolist(), key=lambda name: len(found[name]))
         for name in order[: 2 if count < in_two else 1]:
             found[name].append(place)
@@ -81,14 +81,14 @@ def _assigned(
 
 @dataclass(frozen=True)
 class ReviewFiles(Result):
-    """Pages that were written.
+    """The written pages.
 
     Attributes
     ----------
     files : one for each page
     items : the number of videos or questions
-    loads : of each reviewer; an item that two have counts twice
-    missing_videos : why videos cannot be played in a page, by name
+    loads : the number of items of each reviewer
+    missing_videos : reasons why videos cannot be played, by name
     kind : drafts, questions or differences
     """
 
@@ -119,14 +119,13 @@ class ReviewFiles(Result):
 
 
 class ReviewPages:
-    """Pages for a folder, and the folder of the videos that they show."""
+    """The pages of a folder, and the folder of the videos that they play."""
 
     def __init__(self, folder: Path, videos: Path) -> None:
         self.folder, self._videos = folder / "review", VideoFolder(videos)
         self.missing: dict[str, str] = {}
 
     def url(self, video: str) -> str | None:
-        """Return the URL of a video, if it is found."""
         try:
             return relative_url(self._videos.find(video), self.folder)
         except VideoError as error:
@@ -157,7 +156,7 @@ class ReviewPages:
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
     ) -> ReviewFiles:
-        """Write the page with what two annotators see differently, if there is anything."""
+        """Write the page with the differences between two annotators, if there are any."""
         name = safe_name(f"differences-{'-'.join(between)}")
         html, count = _page("differences", decider, name, items, between), len(items)
         return self._written("differences", {name: html} if items else {}, count, {decider: count})
@@ -180,7 +179,7 @@ class ReviewPages:
 def _page(
     kind: str, reviewer: str, name: str, items: Sequence[PageItem], between: Sequence[str] = ()
 ) -> str:
-    """Return a page; of kind "differences", `between` are the two annotators."""
+    """Return a page; `between` are the two annotators of a page of differences."""
     noun = "question" if kind == "questions" else "video"
     data = {
         "name": f"Page {name}",
@@ -215,7 +214,7 @@ def _draft_item(draft: Draft, urls: Urls) -> PageItem:
 
 
 def _question_item(question: Question, urls: Urls) -> PageItem:
-    """Return what a page shows of a question, but for models' names, and the line it came from."""
+    """Return the item of a question, without the names of models, and with its line."""
     line = question.model_dump(mode="json", exclude={"tags"})
     value = {name: line[name] for name in ("question", "options", "answer")} | {"decision": None}
     notes = [
@@ -228,15 +227,15 @@ def _question_item(question: Question, urls: Urls) -> PageItem:
     return item | {"notes": notes, "value": value, "line": line | dict(question.tags)}
 
 
-# ---- What two annotators see differently -------------------------------------------------------
+# ---- Differences between two annotators ----------------------------------------------------------
 
 
 def _difference_item(first: Draft, second: Draft, urls: Urls) -> PageItem | None:
-    """Return what a page shows of a video that two annotators see differently; else None.
+    """Return the item of a video with the differences between two annotators; None without any.
 
-    Its draft is the first's with what the second has: `other` versions, and the second's own
-    elements. What differs is not confirmed: `by` says whose it is, and `their_event` names the
-    event, by its `theirs`, in which the second has it.
+    The draft is the first's, with the second's `other` versions and further elements. Differing
+    elements are not confirmed: `by` names their annotator, and `their_event` the event, by its
+    `theirs`, that has them in the second draft.
     """
     events = [*_merged_events(first, second)]
     both = (first, second)
@@ -270,7 +269,7 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
         pairs = [pair for pair in found.elements if pair[0] is not None and pair[0][0] == i]
         for pair in found.elements:
             if pair[0] is None and pair[1] is not None and pair[1][0] == j:
-                # After the last one that the second has before it.
+                # After the last element that precedes it in the second draft.
                 ends = [n for n, (_, b) in enumerate(pairs, 1) if b and (j, -1) < b < pair[1]]
                 pairs.insert(max(ends, default=0), pair)
         sides = [d.events[n] for d, n in ((first, i), (second, j)) if n is not None]
@@ -285,7 +284,7 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
 def _compared(
     first: Draft, second: Draft, a: Place | None, b: Place | None, event: int | None
 ) -> dict[str, Any]:
-    """Return the element of a pair, whose event is the second's `event` where both agree."""
+    """Return the merged element of a pair; `event` is the event of the second draft."""
     mine, theirs = a and first.element(a), b and second.element(b)
     if mine and theirs and b and b[0] == event and mine.claim == theirs.claim:
         confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)
@@ -308,8 +307,8 @@ class ReviewOptions:
     ----------
     annotators : Their names. Each gets pages of 25 videos.
     overlap : This many videos, or this share of them, go to two annotators.
-    seed : Decides who gets which videos.
-    differences : Two exported files: a page with only what differs.
+    seed : The seed of the assignment of videos.
+    differences : Two exported files: write a page with their differences.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
@@ -328,8 +327,8 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
 
     They review drafts, or decide where two of them differ.
 
-    They are `review/NAME-1.html` and so on in the folder of the videos. With `differences` it is
-    one page, for the annotator who decides; without a name, both decide together.
+    The pages are `review/NAME-1.html` and so on in the folder of the videos. With `differences`,
+    there is one page for the annotator who decides; without a name, both decide together.
 
     Raises
     ------
@@ -354,7 +353,6 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         raise UsageError("--annotators: with --differences, name only who decides")
     first, second = by_annotator.values()
     both = {index: (one, second[index]) for index, one in first.items() if index in second}
-    # Videos that one annotator has not finished cannot be compared.
     if left := sorted(index for index, pair in both.items() if any(one.open for one in pair)):
         o.on_notice(f"{counted(len(left), 'video')} not finished by both, left out: {listed(left)}")
     found = (_difference_item(*both[i], pages.url) for i in both if i not in left)
@@ -381,16 +379,16 @@ class QuestionReviewOptions:
 @command("mcq construct review")
 @takes(QuestionReviewOptions)
 def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
-    """Write pages for reviewers, who keep, mend or drop each question in a browser.
+    """Write pages for reviewers, who keep, edit or drop each question in a browser.
 
-    They are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
+    The pages are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
 
     Raises
     ------
     InputError, UsageError
         The questions cannot be read, no reviewer is named, or there are pages with other contents.
     """
-    # Imported here so that the help does not wait for it.
+    # Slow to import.
     from capeval.mcq.answer import default_question_videos
 
     _check_names("reviewers", o.reviewers)

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from rich.console import Console
 
-from capeval.construct.video_measures import SIDE, copies, measure
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST
 from capeval.files.jsonl import numbered_lines, validated, whole_lines, write_jsonl
@@ -37,7 +39,9 @@ from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
 from capeval.show.table import LINE, Kind, Page, Row, Table, columns
 from capeval.text import counted
-from capeval.video.decoding import PyAVDecoder, file_size
+from capeval.video.frames import Timeline, file_size
+from capeval.video.pyav_decoder import PyAVDecoder
+from capeval.video.sampling import Choice, Fps
 
 # The share of a video that may be black or frozen: half is a fault, a title or a pause is not.
 _MOST_EMPTY = 0.35
@@ -66,20 +70,20 @@ class FilterOptions:
 
 
 class VideoRow(BaseModel):
-    """A video, whether to keep it, and its measures; a row's other fields are left as they are.
+    """A video, whether to keep it, and its measures; other fields of a row are preserved.
 
     Attributes
     ----------
-    index : the file's stem; if several have it, with the folder, and if need be the suffix
+    index : the file's stem, with the folder and the suffix if needed to be unique
     video : the file, relative to the folder
-    keep : follows from the reasons, unless it was edited; false of an unreadable video
+    keep : follows from the reasons, unless it was edited; false for an unreadable video
     by_hand : whether it was edited
     error : why the video is unreadable
-    bytes : the file's size; another one means another video
+    bytes : the file's size; another size means another video
     seconds, cuts : in seconds from the first frame
-    black, frozen : shares of the time; a video that is too long is not measured
+    black, frozen : shares of the time; None for a video that is too long
     activity : how much the most active block changes, in levels of 255
-    hashes : see `video_measures`; kept in a file of their own, because they are long
+    hashes : see `hashes`; kept in a file of their own, because they are long
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -114,7 +118,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
     """Measures the videos of a folder.
 
     A video is decoded again if its size has changed, if it was unreadable, or if it was too long
-    and no longer is. Reasons are found anew each time, with the limits given.
+    for an earlier limit. Reasons are always computed again, with the current limits.
     """
 
     folder: Path
@@ -142,7 +146,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         rows: list[VideoRow] = []
         for video, index in _indexes(self.videos.files, stored).items():
             size, row = None, stored.get(video)
-            with suppress(VideoError):  # of a file that cannot be read: decoding it says why
+            with suppress(VideoError):  # decoding the file reports it
                 size = file_size(self.folder / video)
             if row is None or row.bytes != size:
                 row = VideoRow(index=index, video=video, bytes=size)
@@ -177,7 +181,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
     def finish(self, plan: RowPlan, done: Mapping[str, Stored[VideoRow]]) -> None:
-        """Decide about all videos together, and write their rows in the order of the files."""
+        """Decide about all videos, and write their rows in the order of the files."""
         del plan
         self.rows = self._decided(one.value for one in done.values())
         measured = [row for row in self.rows if row.hashes]
@@ -185,7 +189,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         write_jsonl(self.file, (row.model_dump(mode="json") for row in self.rows))
 
     def _decided(self, rows: Iterable[VideoRow]) -> list[VideoRow]:
-        """Return rows with reasons; of two copies the longer, then the larger one is kept."""
+        """Return rows with reasons; the longer, then the larger of two copies is kept."""
         rows = [_with(row, self._faults(row)) for row in sorted(rows, key=lambda one: one.video)]
         kept = [row for row in rows if row.keep]
         # Whole seconds: another encoder makes a copy a frame longer.
@@ -215,7 +219,7 @@ def _with(row: VideoRow, reasons: Sequence[str], original: str | None = None) ->
 
 
 def _indexes(videos: Sequence[PurePosixPath], stored: Mapping[str, VideoRow]) -> dict[str, str]:
-    """Return the index of each video by its path; one that has an index keeps it."""
+    """Return the index of each video by its path; stored indexes stay."""
     stems = Counter(path.stem for path in videos)
     found: dict[str, str] = {}
     for path in sorted(videos, key=lambda path: str(path) not in stored):
@@ -231,7 +235,7 @@ _LIMITS = {"low-resolution": " (--min-side)", "too-long": " (--max-seconds)"}
 
 
 class FilteredVideos(list[VideoRow], Result):
-    """The rows of all videos. The table shows the videos that are left out, with the reasons."""
+    """The rows of all videos; the table shows the videos that are left out."""
 
     screen: ClassVar = 40
 
@@ -279,8 +283,8 @@ async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
     """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
 
     Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
-    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun leaves what was
-    edited, and decodes only what is new or changed.
+    and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun keeps your edits,
+    and decodes only new and changed videos.
 
     Raises
     ------
@@ -296,3 +300,193 @@ async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
 
 annotate_filter = blocking(annotate_filter_async)
 command("annotate filter")(annotate_filter)
+
+
+# ---- What the frames of a video say about it -----------------------------------------------------
+
+# Frames of any shape are scaled to `SIDE` by `SIDE` pixels. That averages noise away, and copies of
+# other sizes are measured alike.
+
+Pictures = NDArray[Any]
+"""Shape (n, SIDE, SIDE) in grey, or (n, SIDE, SIDE, 3); levels from 0 to 255."""
+
+SIDE, _BLOCK = 48, 4
+# Cuts are detected in all frames, so that their times are exact; other measures change slowly.
+_CUT_RATE, _RATE = 30.0, 10
+
+# Two shots differ by this share of their contrast: cuts by 0.6 or more, abrupt pans by 0.25 ...
+_SHOT_CONTRAST = 0.35
+# ... and by so many levels, more than encoding changes even in the dark ...
+_SHOT_LEVELS = 3.0
+# ... in this share of the blocks: more than a subtitle, less than a narrow picture between bars.
+_SHOT_BLOCKS = 0.25
+# A block is followed by so many pixels of 24 to the next frame: a pan of two widths a second.
+_REACH = 2
+# A cut exceeds the changes of so many frames before and after it, half a second; in steady movement
+# the ratio stays below 2.
+_AROUND, _RATIO = 12, 2.5
+# After so many frames a flash is over, and the picture is as before.
+_FLASH = 12
+# Seconds; two cuts closer than this are one, with a flash between the shots.
+_SHORTEST_SHOT = 0.2
+
+# All pixels of a black picture are darker: black is 0, or 16 if the range is wrongly tagged.
+_BLACK = 20.0
+# Movement is a change within half a second, in which slow movement becomes visible.
+_LAG = 5
+# Levels by which encoding may change a block of a still picture.
+_STILL = 1.5
+# A tenth of the time must have movement.
+_MOVING_TIME = 0.9
+
+# One hash in 0.2 s, as copies begin at any moment; of the shorter video, every fifth is searched.
+_HASH_EVERY, _ASK_EVERY = 2, 5
+# About half of the 64 bits of any hash differ from this, as from the hash of another video.
+_OUTSIDE = 0x5555555555555555
+# The greatest mean distance of the hashes of a copy: usually 5, and over 20 for other videos.
+_COPY = 10.0
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """All frames of a video, or the first if it is too long."""
+
+    longest: float
+
+    def choose(self, timeline: Timeline) -> Choice:
+        if timeline.duration > self.longest:
+            return Choice((0,))
+        return Fps(_CUT_RATE).choose(timeline)
+
+
+def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
+    """Decode a video once, and return its measures; see `VideoRow`.
+
+    A video longer than `longest` seconds has only its size, duration and frame rate.
+
+    Raises
+    ------
+    VideoError
+        It cannot be decoded, or not cleanly.
+    """
+    read = decoder.read(path, _Sampling(longest))
+    if read.damage:
+        raise VideoError(f"does not decode cleanly ({read.damage[0]})", file=path)
+    width, height = read.shown_size
+    known = {"width": width, "height": height, "seconds": read.duration, "fps": read.fps}
+    if read.duration > longest:
+        return known
+    cuts = cut_times(read.frames, read.times)
+    moments = np.arange(max(1, int(read.duration * _RATE))) / _RATE
+    # Half a millisecond: a frame is shown at its own time, however that is rounded.
+    shown = np.searchsorted(read.times, moments + 0.0005, side="right") - 1
+    grey = read.frames[shown].mean(axis=-1)
+    moved = movement(grey, np.searchsorted(cuts, moments, side="right"))
+    return known | {
+        "cuts": tuple(cuts),
+        "black": float((grey.max(axis=(1, 2)) < _BLACK).mean()),
+        "frozen": float((moved < _STILL).mean()),
+        "activity": float(np.quantile(moved, _MOVING_TIME)),
+        "hashes": hashes(grey[::_HASH_EVERY]),
+    }
+
+
+def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
+    """Return the times of the first frames of the second shot and all later shots.
+
+    A cut changes the picture much more than the frames around it, and permanently: after a flash,
+    the picture is as before. Fades and dissolves change it little at a time.
+    """
+    if len(frames) < 2:
+        return []
+    small = frames.reshape(len(frames), SIDE // 2, 2, SIDE // 2, 2, 3).mean(axis=(2, 4))
+    change = _differences(small[:-1], small[1:])
+    around = sliding_window_view(np.pad(change, _AROUND), 2 * _AROUND + 1).copy()
+    beside = around[:, _AROUND - 1 : _AROUND + 2]
+    is_peak = (change > 1) & (change == beside.max(axis=1))
+    # Without the cut itself, which may be blended into a frame on each side, and one more nearby.
+    beside[:] = 0
+    usual = np.partition(around, -2, axis=1)[:, -2]
+    found: list[float] = []
+    for at in map(int, np.flatnonzero(is_peak & (change > _RATIO * usual)) + 1):
+        earlier, later = small[max(0, at - 1 - _FLASH) : at - 1], small[at + 1 : at + 1 + _FLASH]
+        back = _differences(small[at - 1 : at], later), _differences(small[at : at + 1], earlier)
+        is_near = found and times[at] - found[-1] < _SHORTEST_SHOT
+        if not is_near and not (np.concatenate(back) < 1).any():
+            found.append(times[at])
+    return found
+
+
+def _differences(first: Pictures, second: Pictures) -> NDArray[np.float64]:
+    """Return how much pictures differ apart from movement of blocks; over 1 for two shots.
+
+    Both have as many pictures, or one of them has one.
+    """
+    side, best = first.shape[1], np.array(np.inf)
+    edges = (0, 0), (_REACH, _REACH), (_REACH, _REACH), (0, 0)
+    padded = np.pad(second, edges, mode="edge").astype(np.float32)
+    for down, right in np.ndindex(2 * _REACH + 1, 2 * _REACH + 1):
+        moved = padded[:, down : down + side, right : right + side]
+        best = np.minimum(best, _blocks(np.abs(moved - first).mean(axis=-1)))
+    contrast = np.minimum(first.std(axis=(1, 2, 3)), second.std(axis=(1, 2, 3)))
+    levels = np.quantile(best, 1 - _SHOT_BLOCKS, axis=(1, 2))
+    return np.asarray(levels / np.maximum(_SHOT_LEVELS, _SHOT_CONTRAST * contrast))
+
+
+def _blocks(pictures: Pictures) -> Pictures:
+    count, side = len(pictures), pictures.shape[1] // _BLOCK
+    return np.asarray(pictures.reshape(count, side, _BLOCK, side, _BLOCK).mean(axis=(2, 4)))
+
+
+def movement(grey: Pictures, shots: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return how many levels the most active block changes in half a second of one shot.
+
+    The mean of all blocks would miss a small object. Changes of the brightness or contrast of the
+    whole picture do not count. The pictures are a tenth of a second apart.
+    """
+    inside = shots[_LAG:] == shots[:-_LAG]
+    if not inside.any():
+        return np.zeros(1)
+    centred = grey - grey.mean(axis=(1, 2), keepdims=True)
+    before, after = centred[:-_LAG][inside], centred[_LAG:][inside]
+    power = np.maximum((before**2).sum(axis=(1, 2), keepdims=True), 1.0)
+    alike = before * ((before * after).sum(axis=(1, 2), keepdims=True) / power)
+    return np.asarray(_blocks(np.abs(after - alike)).max(axis=(1, 2)))
+
+
+def hashes(grey: Pictures) -> str:
+    """Return 64 bits for each picture, in hexadecimal: low frequencies above their median."""
+    from scipy.fft import dctn
+
+    low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(grey), 64)
+    return np.packbits(low > np.median(low, axis=1, keepdims=True)).tobytes().hex()
+
+
+def copies(found: Sequence[str]) -> list[int | None]:
+    """Return for each video the earlier video of which it is a copy or a part.
+
+    `found` are the `hashes` of the videos, longer videos first.
+    """
+    read = [np.frombuffer(bytes.fromhex(text), np.uint64) for text in found]
+    longest = max(map(len, read), default=0)
+    # A copy may begin before its original or end after it, by less than a third of its time.
+    edge = longest // 3
+    table = np.full((len(read), longest + 2 * edge), _OUTSIDE, np.uint64)
+    originals: list[int] = []
+    result: list[int | None] = []
+    for number, own in enumerate(read):
+        count, asked = len(originals), own[::_ASK_EVERY]
+        result.append(None)
+        if count and len(asked):
+            last = table.shape[1] - _ASK_EVERY * (len(asked) - 1)
+            total = np.zeros((count, last), np.uint32)
+            for at, one in enumerate(asked):
+                start = _ASK_EVERY * at
+                total += np.bitwise_count(table[:count, start : start + last] ^ one)
+            least = total.min(axis=1)
+            if least.min() <= _COPY * len(asked):
+                result[-1] = originals[int(least.argmin())]
+        if result[-1] is None:
+            table[count, edge : edge + len(own)] = own
+            originals.append(number)
+    return result

@@ -1,8 +1,8 @@
 """AutoDQ, the metric of DREAM-1K (Wang et al. 2024, "Tarsier"): precision and recall of events.
 
 Recall is the share of the reference's events that the caption entails, precision the share of the
-caption's events that the reference entails. docs/metrics.md lists what differs from the
-authors' code.
+caption's events that the reference entails. docs/metrics.md lists the differences from
+the authors' code.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PROMPTS = "autodq-v1"
 Label = Literal["entailment", "neutral", "contradiction"]
 _NO_EVENTS = {PRECISION: "the caption has no events", RECALL: "the reference has no events"}
 UNGROUPED = "(no group)"
-"""The group of videos without one, where others have one."""
+"""The group of videos without a group, if others have one."""
 
-# The most that the prompt asks for; further events are used too, with a note.
+# The prompt asks for so many events at most; further events are used too, with a note.
 _MOST_EVENTS = 10
-# Far more than ten events: a model in a loop is cut off.
+# Far more than ten events take: a model in a loop is cut off.
 _MOST_EXTRACTED_TOKENS = 1024
 # Of one answer, with its keys.
 _ANSWER_TOKENS = 14
@@ -49,14 +49,14 @@ class Events(ReplyForm):
 
 
 class Relation(ReplyForm):
-    """Whether a text entails the event of a number, from 1."""
+    """Whether a text entails an event; `id` is its number from 1."""
 
     id: Number
     relation: Label
 
 
 class Relations(ReplyForm):
-    """The relations of all events that were asked about."""
+    """The relations of all requested events."""
 
     events: list[Relation]
 
@@ -71,16 +71,16 @@ class AutoDQ(ChatMetric):
     """AutoDQ: precision, recall and F1 of events, each a fraction.
 
     F1 of a caption is the harmonic mean of its precision and recall, and 0 where both are 0. F1 of
-    all captions is computed from the averaged precision and recall, and is not the mean of theirs.
+    all captions is computed from the averaged precision and recall; it is not the mean of F1.
 
     An empty caption has recall and F1 0, and no precision; the model is not asked about it.
     """
 
     name = "autodq"
     outputs = (MetricOutput(PRECISION), MetricOutput(RECALL), MetricOutput(F1))
-    # Both texts are split into events, and both lists of events checked. The prompts have 209 and
-    # 161 tokens. DREAM-1K has 6.3 events of 9 tokens for each video; each is written once (11 with
-    # its quotes), sent once with its number (17), and answered once (10).
+    # Two calls extract events and two check them. The prompts have 209 and 161 tokens. DREAM-1K has
+    # 6.3 events of 9 tokens for each video; each is written once (11 tokens with its quotes), sent
+    # once with its number (17) and answered once (10).
     usual = Usage(calls=4, input_tokens=960, output_tokens=270)
     times_sent = 2
     form = AutoDQSettings
@@ -103,7 +103,7 @@ class AutoDQ(ChatMetric):
     async def ask_about(self, item: Item, asked: Asked) -> Values:
         """Return precision, recall and F1, with the events and their relations in the details."""
         reference, caption = _text(item.references), _text([item.caption])
-        # TUNA's annotated events are passages with camera and scene, and not what AutoDQ calls so.
+        # TUNA's annotated events are whole passages, with camera and scene.
         listed = None if item.annotation is not None else item.events
         if listed is None:
             listed = await self._events("reference's events", reference, asked)
@@ -140,7 +140,7 @@ class AutoDQ(ChatMetric):
     async def _relations(
         self, stage: str, events: Sequence[str], text: str, asked: Asked
     ) -> Sequence[Label]:
-        """Return the relation of each event to a text: all of them are one question."""
+        """Return the relation of each event to a text; one question asks about all events."""
         if not events:
             return ()
         lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))

@@ -1,7 +1,7 @@
 """BERTScore (Zhang et al., ICLR 2020), computed by the authors' package: `--metric bertscore`.
 
-bert-score embeds, weighs and matches tokens. The model is loaded here, as the package takes a
-checkpoint with missing weights, always loads all layers, and fails where no length is stated.
+bert-score embeds, weighs and matches tokens. The model is loaded here: the package accepts
+checkpoints with missing weights, always loads all layers, and needs a tokenizer with a length.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class BERTScoreSettings(Settings):
     Attributes
     ----------
     model : a name of the hub, or a folder such as ./mine
-    layer : how many of its layers to use; by default as the authors chose for the model
-    idf : whether tokens weigh by their inverse document frequency in the references
+    layer : how many of its layers to use; by default the authors' choice for the model
+    idf : whether tokens are weighted by their inverse document frequency in the references
     rescale : the language of the authors' baseline of the model, such as "en", or a file
     batch_size : how many texts are embedded together; captions are written after each batch
     """
@@ -103,7 +103,6 @@ class BERTScore(Metric):
         # Loaded when a caption needs it, and once for all runs that are measured.
         self._load = cache(partial(load_encoder, source, layer, self._device))
         self.corpus: Sequence[str] = ()
-        """The references in which idf counts tokens."""
         self._baseline, rescale = (0.0, 0.0, 0.0), "none"
         if chosen.rescale:
             self._baseline, rescale = read_baseline(chosen.rescale, model, layer)
@@ -193,7 +192,7 @@ class BERTScore(Metric):
         return Values({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)
 
     def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
-        """Return the means; how many texts were cut is a notice."""
+        """Return the means; report how many texts were cut."""
         cuts = Counter(name for _, one in scored for name in one.details.get("cut", ()))
         if cuts:
             longer = " and ".join(counted(n, name) for name, n in sorted(cuts.items()))
@@ -203,10 +202,10 @@ class BERTScore(Metric):
 
 
 def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, float, float], str]:
-    """Return precision, recall and F1 of unrelated sentences, and what identifies them.
+    """Return precision, recall and F1 of unrelated sentences, and their identity.
 
-    `wanted` is a language that the package has a baseline of the model for, or a file of lines
-    LAYER,P,R,F. Raises `InputError`, and `UsageError` where there is no such baseline.
+    `wanted` is a language of the package's baselines of the model, or a file of lines LAYER,P,R,F.
+    Raises `InputError`, and `UsageError` if there is no such baseline.
     """
     import bert_score
 
@@ -254,7 +253,7 @@ def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[
         loaded, info = AutoModel.from_pretrained(
             model, config=config, dtype=torch.float32, output_loading_info=True, **source.arguments
         )
-    # A pooler reads what BERTScore does not use.
+    # BERTScore does not use a pooler.
     missing = [name for name in info["missing_keys"] if "pooler" not in name]
     check_complete(model, {"missing_keys": missing})
     if tokenizer.model_max_length > _NO_LENGTH:

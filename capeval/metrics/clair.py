@@ -1,7 +1,7 @@
 """CLAIR (Chan et al., EMNLP 2023): a chat model rates whether captions describe the same thing.
 
-The scale, the temperature and the number of tries are those of the authors' code; the prompt is in
-other words, and docs/metrics.md lists what else differs.
+The scale, the temperature and the number of tries are the authors'; the prompt has other words, and
+docs/metrics.md lists all differences.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _MAX_TOKENS = 1024
 
 
 def _on_the_scale(score: Any) -> Any:
-    # A model that rates from 0 to 1 writes it so. Taken as it is, its best rating would be nearly
-    # the worst.
+    # From a model that rates from 0 to 1, the best rating would be nearly the worst.
     if isinstance(score, float) and 0 < score <= 1:
         raise ValueError(
             f"is {score} meant on a scale from 0 to 1? Give the score on the scale from 0 to "
@@ -43,13 +42,13 @@ class Rating(ReplyForm):
 
 
 class ClairSettings(Settings):
-    """What the prompt says that the captions are about; the authors' says an image."""
+    """Whether the prompt speaks of a video or, as the authors' prompt does, of an image."""
 
     wording: Literal["video", "image"] = "video"
 
 
 class Clair(ChatMetric):
-    """CLAIR, a fraction; a caption with several references is compared with all of them at once.
+    """CLAIR, a fraction; a caption is compared with all its references at once.
 
     An empty caption gets 0, and the model is not asked.
     """

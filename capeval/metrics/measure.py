@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import UsageError
+from capeval.files.captions import CaptionsFile, captions_in_memory, check_known
+from capeval.files.jsonl import validated
 from capeval.files.outputs import check_output
+from capeval.files.references import load_candidates, load_references
 from capeval.judging.selection import open_chat
 from capeval.llm.asker import Chat
 from capeval.llm.money import Meter
 from capeval.llm.types import ChatOptions
-from capeval.metrics.inputs import CaptionSet, of_candidates, of_source
-from capeval.metrics.metric_work import MetricResult, MetricWork
-from capeval.metrics.protocol import Context, Metric, MetricOutput
+from capeval.metrics.metric_work import CaptionSet, MetricResult, MetricWork
+from capeval.metrics.protocol import Context, Item, Metric, MetricOutput
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.options import (
     INPUTS,
@@ -35,21 +37,23 @@ from capeval.options import (
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import Progress, execute
 from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.sources import Source, distinct_names
 from capeval.runs.targets import Targets, work_on
-from capeval.schema import Usage
+from capeval.schema import Reference, Usage
 from capeval.show.numbers import NOTHING, share, tenths
 from capeval.show.result import Output, Result
 from capeval.show.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
-from capeval.text import Loss, counted, listed, one_line
+from capeval.text import Loss, counted, listed, one_line, shown
 
+FILE = "metrics.jsonl"
 _NAMED = 3
-"""Metrics whose values are in the headline; the table has them all."""
+"""Metrics whose values are in the headline; the table has all."""
 _NAME = Kind(lambda name: one_line(name, 60))
 
 
 @declares
 class MetricsOptions(ChatOptions, ModelOptions):
-    """The arguments of `capeval.measure`; what concerns one metric alone is in `capeval.toml`.
+    """The arguments of `capeval.measure`; `capeval.toml` has the settings of single metrics.
 
     Parameters
     ----------
@@ -110,7 +114,7 @@ class Measured:
         return next((one.value for one in found), None)
 
     def notes(self) -> Iterator[str]:
-        """Yield what is scored by each metric, if they differ, and what is undefined."""
+        """Yield the numbers of scored captions, if metrics differ, and of undefined values."""
         name = one_line(self.name, 60)
         scored = {one.metric.name: (one.scored, one.captioned) for one in self.results}
         if len({*scored.values()}) > 1:
@@ -118,8 +122,7 @@ class Measured:
             yield f"{name}: scored by {counts}."
         for output, summary in (pair for one in self.results for pair in one.summaries.items()):
             if count := summary.undefined:
-                what = f"is undefined for {count:,} of the scored captions"
-                yield f"{name}: {output} {what}, which are left out."
+                yield f"{name}: {output} leaves out {count:,} captions, for which it is undefined."
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -159,7 +162,7 @@ class MetricTable(Result):
         return f"{', '.join(parts)}; {how}."
 
     def _extremes(self, output: MetricOutput) -> str:
-        """Return the lowest and the highest value of the systems, with their names."""
+        """Return the lowest and the highest value, with the systems' names."""
         found = {one_line(one.name, 60): one.value(output.name) for one in self.of}
         known = {name: value for name, value in found.items() if value is not None}
         order = sorted(known, key=known.__getitem__)
@@ -203,7 +206,6 @@ def _column(output: MetricOutput) -> Column:
 
 
 def _table_of_groups(result: MetricResult) -> Table:
-    """Return the values of groups of captions, of a metric that averages over them."""
     outputs = [one for one in result.metric.outputs if result.summaries[one.name].groups]
     by_output = [result.summaries[one.name].groups for one in outputs]
     columns = [Column("group", words=True, kind=_NAME)]
@@ -215,8 +217,129 @@ def _table_of_groups(result: MetricResult) -> Table:
     return Table(f"{result.metric.name} by group", columns, rows)
 
 
+# ---- The captions --------------------------------------------------------------------------------
+
+
+def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet]:
+    """Return the captions to measure; the metrics of `compares` need references."""
+    has_candidates, has_references = bool(o.candidates), o.references is not None
+    verb = f"{listed(compares)} {'compares' if len(compares) == 1 else 'compare'}"
+    refusals = {
+        "--references is for --candidates; runs are compared with their annotations": (
+            has_references and not has_candidates
+        ),
+        "--system names the system of --candidates": o.system is not None and not has_candidates,
+        f"{verb} captions with references: name their file with --references": (
+            has_candidates and bool(compares) and not has_references
+        ),
+        "measure runs, or --candidates with --references, not both": (
+            has_candidates and bool(o.captions or o.annotations)
+        ),
+    }
+    for message, applies in refusals.items():
+        if applies:
+            raise UsageError(message)
+    out = None if o.out is None else Path(o.out)
+    if not has_candidates:
+        return _runs(o, out)
+    read: list[str | Path] = []
+    if not isinstance(o.candidates, Mapping):
+        out, read = out or Path(FILE), [*o.candidates]
+    if isinstance(o.references, str | Path):
+        read.append(o.references)
+    if out is not None:
+        check_output(out, read)
+    return [_candidates(o, out)]
+
+
+def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
+    annotations = None if o.annotations is None else str(o.annotations)
+    targets = Targets(Path(o.runs), annotations, o.ignore_unknown, columns=o.columns)
+    found = targets.named(o.captions, "measuring", o.on_notice)
+    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
+    for line in (line for source in sources for line in source.notices):
+        o.on_notice(line)
+    if out is not None:
+        if len(sources) > 1:
+            raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
+        check_output(out, o.captions)
+    return [_of_source(source, out) for source in sources]
+
+
+def _of_source(source: Source, out: Path | None) -> CaptionSet:
+    """Return the captions of annotated videos; the reference is the events' text."""
+    by_index = {annotation.index: annotation for annotation in source.annotations}
+    items = []
+    for one in source.captions:
+        annotation = by_index[one.index]
+        events = tuple(event.event for event in annotation.events)
+        texts = (" ".join(map(str.strip, events)),)
+        item = Item(one.index, source.name, one.caption, texts, events, annotation=annotation)
+        items.append(item)
+    path = out or (source.run.path / FILE if source.run else None)
+    return CaptionSet(source.name, tuple(items), path, source)
+
+
+def _candidates(o: MetricsOptions, out: Path | None) -> CaptionSet:
+    """Return captions of videos without annotations, with references if they are given."""
+    known = {one.index: one for one in _references(o)}
+    items: list[Item] = []
+    files: dict[str | None, str] = {}
+    for file, system, found in _systems(o, known):
+        for notice in found.notices:
+            o.on_notice(notice)
+        if system in files:
+            what = f"{files[system]} and {file} both have captions of the system {shown(system)}"
+            raise UsageError(f"{what}; rename one of the files")
+        files[system] = file
+        indexes = [one.index for one in found.captions]
+        if o.references is not None:
+            check_known(indexes, known, "references", file=file, ignore_unknown=o.ignore_unknown)
+        for one in found.captions:
+            if of := known.get(one.index):
+                given = (of.references, of.events, of.group)
+                extra = of.model_extra or {}
+                items.append(Item(one.index, system, one.caption, *given, extra=extra))
+            elif o.references is None:
+                items.append(Item(one.index, system, one.caption, ()))
+    if not items:
+        raise UsageError("there are no candidates")
+    (first, *more) = files
+    name = counted(len(files), "system") if more else first or "captions"
+    return CaptionSet(name, tuple(items), out)
+
+
+def _references(o: MetricsOptions) -> Sequence[Reference]:
+    if not isinstance(o.references, Mapping):
+        return [] if o.references is None else load_references(o.references)
+    found = []
+    for index, texts in o.references.items():
+        value = {"index": index, "references": texts}
+        where = f"index {shown(index)}"
+        found.append(validated(Reference, value, file=Path("references"), where=where))
+    return found
+
+
+def _systems(o: MetricsOptions, known: Iterable[str]) -> list[tuple[str, str | None, CaptionsFile]]:
+    """Return the captions of each system, with its file and name."""
+    if isinstance(o.candidates, Mapping):
+        return [("candidates", o.system, captions_in_memory(o.candidates, "candidates"))]
+    if o.system is not None and len(o.candidates) > 1:
+        raise UsageError("--system names one system; give it with one --candidates file")
+    read = [
+        (str(path), name, found)
+        for path in o.candidates
+        for name, found in load_candidates(path, o.system, known=known, columns=o.columns)
+    ]
+    names = distinct_names([(name, Path(file.removeprefix("lines:"))) for file, name, _ in read])
+    return [(file, name, found) for (file, _, found), name in zip(read, names, strict=True)]
+
+
+# ---- The work ------------------------------------------------------------------------------------
+
+
 class Measuring(LongWork[Measured]):
-    """Metrics and the captions that they measure, one set after the other."""
+    """Metrics and the captions that they measure, one set after another."""
 
     def __init__(
         self,
@@ -239,10 +362,9 @@ class Measuring(LongWork[Measured]):
             for metric in self.metrics:
                 plan = self._work(captions, metric).plan()
                 for changed, count in plan.stale.items():
-                    what = f"{counted(count, 'value')} of {metric.name} no longer"
-                    why = f"{'hold' if count > 1 else 'holds'} (the {changed} changed)"
-                    then = "removed, and computed again for the captions that are measured now"
-                    self.options.on_notice(Loss(f"{captions.name}: {what} {why}: {then}"))
+                    what = f"{counted(count, 'outdated value')} of {metric.name}"
+                    why = f"(the {changed} changed) removed"
+                    self.options.on_notice(Loss(f"{captions.name}: {what} {why}"))
                 count = len(plan.todo)
                 todo.setdefault(captions.name, {})[metric.name] = count
                 what = f"{counted(count, 'caption')} to measure with {metric.name}"
@@ -253,7 +375,7 @@ class Measuring(LongWork[Measured]):
         return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
-        """Measure the captions and yield the result of each system; it may have been stopped."""
+        """Measure the captions and yield the result of each system."""
         for captions in self.sets:
             by_system: dict[str | None, list[MetricResult]] = {}
             is_stopped = False
@@ -321,57 +443,6 @@ async def open_measuring(
         yield Measuring(o, sets, metrics, chat)
 
 
-def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet]:
-    """Return what to measure; `compares` are the metrics that use references."""
-    out = None if o.out is None else Path(o.out)
-    if not o.candidates:
-        if o.references is not None:
-            what = "runs are compared with their annotations"
-            raise UsageError(f"--references is for --candidates; {what}")
-        if o.system is not None:
-            raise UsageError("--system names the system of --candidates")
-        return _runs(o, out)
-    if compares and o.references is None:
-        verb = "compares" if len(compares) == 1 else "compare"
-        what = f"{listed(compares)} {verb} captions with references"
-        raise UsageError(f"{what}: name their file with --references")
-    if o.captions or o.annotations is not None:
-        raise UsageError("measure runs, or --candidates with --references, not both")
-    is_file = not isinstance(o.candidates, Mapping)
-    if is_file and out is None:
-        out = Path("metrics.jsonl")
-    if out is not None:
-        paths: list[str | Path] = [*o.candidates] if is_file else []
-        if isinstance(o.references, str | Path):
-            paths.append(o.references)
-        check_output(out, paths)
-    return [
-        of_candidates(
-            o.candidates,
-            o.references,
-            system=o.system,
-            out=out,
-            ignore_unknown=o.ignore_unknown,
-            columns=o.columns,
-            on_notice=o.on_notice,
-        )
-    ]
-
-
-def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
-    annotations = None if o.annotations is None else str(o.annotations)
-    targets = Targets(Path(o.runs), annotations, o.ignore_unknown, columns=o.columns)
-    found = targets.named(o.captions, "measuring", o.on_notice)
-    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
-    for line in (line for source in sources for line in source.notices):
-        o.on_notice(line)
-    if out is not None:
-        if len(sources) > 1:
-            raise UsageError("--out is for one run; omit it, and each gets its own metrics.jsonl")
-        check_output(out, o.captions)
-    return [of_source(source, out) for source in sources]
-
-
 @takes(MetricsOptions)
 async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
     """Compute caption metrics, and write each caption's values to metrics.jsonl.
@@ -381,7 +452,7 @@ async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        A chat model cannot be asked any more; what was done is kept.
+        A chat model cannot be asked any more; finished values are kept.
 
     Example
     -------

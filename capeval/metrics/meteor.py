@@ -47,7 +47,7 @@ _ARGUMENTS = ("-", "-", "-stdio", "-l", "en", "-norm")
 
 
 class Program:
-    """The running program. Calls block; what it does not answer is a `ValueError` or `OSError`."""
+    """The running program. Calls block, and raise `ValueError` or `OSError` without an answer."""
 
     def __init__(self, java: str, jar: Path) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - the user's own Java
@@ -57,7 +57,7 @@ class Program:
             stderr=subprocess.PIPE,
             encoding="utf-8",
             errors="replace",
-            # Ctrl-C is for this process; without it, the program ends at the end of its input.
+            # Ctrl-C must not reach the program, which ends at the end of its input.
             start_new_session=True,
         )
 
@@ -101,7 +101,7 @@ class Program:
 
 
 class MeteorSettings(Settings):
-    """The Java, and the meteor-1.5.jar, if it is not that of the package pycocoevalcap."""
+    """The Java to run, and the meteor-1.5.jar, by default of the package pycocoevalcap."""
 
     java: str = "java"
     jar: Path | None = None
@@ -110,8 +110,8 @@ class MeteorSettings(Settings):
 class Meteor(Metric):
     """METEOR 1.5 in English with `-norm`; with several references the best of them.
 
-    The program gives an empty caption 0. Over all captions it computes one score from the summed
-    statistics, as its authors define the score of a system; that is not the mean.
+    The program gives an empty caption 0. The score of a system is computed from the summed
+    statistics of all captions, as its authors define it; it is not the mean.
     """
 
     name = NAME
@@ -156,7 +156,7 @@ class Meteor(Metric):
             statistics = program.statistics(item.references, item.caption)
             score = program.scores([statistics])[0]
         except (OSError, ValueError) as error:
-            # The next caption gets a new program: this one may have ended, or still be answering.
+            # The next caption gets a new program: this one may have ended or may still answer.
             self.close()
             return NoValues(f"METEOR: {error}")
         return Values({NAME: score}, details={"statistics": statistics})
@@ -183,16 +183,16 @@ class Meteor(Metric):
             raise UsageError(f"METEOR cannot compute the score of all captions: {error}") from None
 
     def close(self) -> None:
-        # On Ctrl-C a thread may be closing it too, because it no longer answers.
+        # On Ctrl-C, a thread may be closing it at the same time.
         running, self._running = self._running, None
         if running is not None:
             running.close()
 
 
 def cleaned(text: str) -> str:
-    r"""Return a text as it can be sent: what would end a line or a field becomes a space.
+    r"""Return a text in which spaces replace `|||`, control characters and unpaired surrogates.
 
-    These are `|||`, line breaks, other control characters and unpaired surrogates.
+    They would end a line or a field.
 
     >>> cleaned("one\ntwo ||| three\x00 ")
     'one two   three'

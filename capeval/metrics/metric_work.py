@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,35 @@ from pydantic import BaseModel, ConfigDict, Field
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
 from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
 from capeval.llm.money import Meter
-from capeval.metrics.inputs import CaptionSet
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
 from capeval.metrics.registry import described
 from capeval.plugins import blaming
 from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
 from capeval.runs.folder import RunFolder, safe_name
+from capeval.runs.sources import Source
 from capeval.schema import Usage
 from capeval.text import shown, storable
+
+
+@dataclass(frozen=True)
+class CaptionSet:
+    """Captions with their references, and the file for their values.
+
+    Attributes
+    ----------
+    out : the `metrics.jsonl`; None keeps the values in memory
+    source : the run of the captions; None for candidates
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    out: Path | None
+    source: Source | None = None
+
+    @property
+    def details(self) -> Path | None:
+        """The folder with one file of details for each metric, beside the file of values."""
+        return None if self.out is None else self.out.with_name(f"{self.out.stem}.details")
 
 
 class DetailLine(BaseModel):
@@ -40,7 +61,7 @@ class DetailLine(BaseModel):
     inputs : hashes of the texts, and of the metric's settings
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
 
     index: str
     system: str | None = None
@@ -77,9 +98,9 @@ class DetailLine(BaseModel):
 
 
 def _line_of(metric: Metric, item: Item, outcome: Outcome) -> DetailLine:
-    fields = dict(vars(outcome))
+    given = dict(vars(outcome))
     if isinstance(outcome, NoValues):
-        fields["reason"] = storable(outcome.reason)
+        given["reason"] = storable(outcome.reason)
     return DetailLine(
         index=item.index,
         system=item.system,
@@ -87,7 +108,7 @@ def _line_of(metric: Metric, item: Item, outcome: Outcome) -> DetailLine:
         outputs=tuple(output.name for output in metric.outputs),
         signature=metric.signature,
         inputs={"item": item.hash, "metric": metric.identity},
-        **fields,
+        **given,
     )
 
 
@@ -97,7 +118,7 @@ def _read_details(file: Path) -> list[DetailLine]:
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a `metrics.jsonl`, none if there is no file; raises `InputError`."""
+    """Return the rows of a `metrics.jsonl`, or none without a file; raises `InputError`."""
     rows = whole_lines(file)
     for number, row in enumerate(rows, start=1):
         if not (isinstance(row, dict) and {"index", "metric", "value"} <= row.keys()):
@@ -111,7 +132,7 @@ def _write_values(
 ) -> None:
     """Write `metrics.jsonl` from all files of details, in the order of the captions.
 
-    Values of other captions, or of earlier texts, are left out; so are rows of `outputs` that no
+    Values of other captions and of earlier texts are left out, and so are rows of `outputs` that no
     file has. Rows of metrics without a file of details came from elsewhere, and stay.
     """
     order = {item.key: (place, item) for place, item in enumerate(items)}
@@ -138,8 +159,8 @@ class MetricResult:
     ----------
     summaries : by the name of the output
     captioned, scored : numbers of captions
-    unscored : why captions are not scored, by index
-    not_reached : how many captions were not tried, because the work was stopped
+    unscored : reasons by index
+    not_reached : number of captions that were not tried, because the work was stopped
     """
 
     metric: Metric
@@ -151,22 +172,17 @@ class MetricResult:
     stopped: BudgetReached | EndpointDown | None = None
 
     def as_json(self) -> dict[str, Any]:
+        outputs: dict[str, dict[str, Any]] = {}
+        for output in self.metric.outputs:
+            one = asdict(self.summaries[output.name])
+            groups = {"groups": found} if (found := one.pop("groups")) else {}
+            kind = {"unit": output.unit, "control": output.control}
+            outputs[output.name] = one | kind | groups
         return {
             "metric": self.metric.name,
             "signature": self.metric.signature,
             "counts": {"captioned": self.captioned, "scored": self.scored},
-            "outputs": {
-                output.name: {
-                    "value": (one := self.summaries[output.name]).value,
-                    "n": one.n,
-                    "undefined": one.undefined,
-                    "reason": one.reason,
-                    "unit": output.unit,
-                    "control": output.control,
-                    **({"groups": dict(one.groups)} if one.groups else {}),
-                }
-                for output in self.metric.outputs
-            },
+            "outputs": outputs,
             "unscored": dict(self.unscored),
             "not_reached": self.not_reached,
             "stopped": str(self.stopped) if self.stopped else None,
@@ -175,18 +191,13 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class MetricPlan(Plan[Stored[DetailLine]]):
-    """`todo` are items; `stale` counts stored values that no longer hold, by what changed."""
+    """`stale` counts the stored values that are outdated, by the reason."""
 
     stale: Mapping[str, int]
 
 
 class MetricWork:
-    """Scores captions with one metric; a `ResumableTask`.
-
-    Parameters
-    ----------
-    only, limit : the videos whose captions are scored
-    """
+    """Scores captions of the videos of `only` and `limit` with one metric; a `ResumableTask`."""
 
     labels = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
 
@@ -208,20 +219,19 @@ class MetricWork:
         self._file = None if folder is None else folder / f"{safe_name(metric.name)}.jsonl"
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the run, or the folder of details."""
         captions = self.captions
         if captions.source is not None and captions.source.run is not None:
             return captions.source.run.locked()
         return RunFolder(captions.details).locked() if captions.details else nullcontext()
 
     def plan(self) -> MetricPlan:
-        """Compare what is stored with the captions, the references and the metric's settings."""
+        """Compare the stored values with the captions, the references and the settings."""
         captions, metric = self.captions, self.metric
         if captions.source is not None:
             captions.source.check()
         stored: list[DetailLine] = []
         if self._file is not None and captions.out is not None:
-            # They are written at the end; a file that cannot be read is refused before any work.
+            # Refuse a file that cannot be rewritten at the end before any work.
             _read_rows(captions.out)
             stored = _read_details(self._file)
         items = {item.key: item for item in captions.items}
@@ -233,7 +243,7 @@ class MetricWork:
                 continue
             expected = {"item": item.hash, "metric": metric.identity}
             if (line.inputs, line.outputs) == (expected, self._outputs):
-                # A caption may have several lines: a scored one is used, else the last.
+                # Of several lines of one caption, a scored one is used, or else the last.
                 if line.reason is None or line.key not in kept or kept[line.key].reason:
                     kept[line.key] = Stored(line.key, line, line.reason)
             elif line.reason is None:
@@ -244,14 +254,13 @@ class MetricWork:
         return MetricPlan(f"{captions.name} {metric.name}", kept, todo, stale)
 
     def _chosen(self) -> list[Item]:
-        """Return the captions that --only and --limit leave: all of the videos that they name."""
+        """Return the captions of the videos that --only and --limit select."""
         items = self.captions.items
         indexes = [*dict.fromkeys(item.index for item in items)]
         wanted = {*select(indexes, str, only=self._only, limit=self._limit)}
         return [item for item in items if item.index in wanted]
 
     def create(self, plan: MetricPlan) -> None:
-        """Write the run's captions and manifest, if they are not there yet."""
         if self.captions.source is not None:
             self.captions.source.store()
 
@@ -265,16 +274,13 @@ class MetricWork:
             # A metric may pass a copy of the item, with other texts.
             own = left.pop(item.key, None)
             if own is None:
-                raise UsageError(
-                    f"the metric {metric.name} recorded {shown(item.index)} more often than it "
-                    "was asked to score it"
-                )
+                raise UsageError(f"the metric {metric.name} recorded {shown(item.index)} twice")
             line = _line_of(metric, own, outcome)
-            if line.reason is None and {*line.values, *line.undefined} != {*self._outputs}:
-                given = ", ".join([*line.values, *line.undefined]) or "nothing"
+            given = [*line.values, *line.undefined]
+            if line.reason is None and {*given} != {*self._outputs}:
                 raise UsageError(
-                    f"the metric {metric.name} returned {given}, not one value for each of "
-                    f"{', '.join(self._outputs)}"
+                    f"the metric {metric.name} returned {', '.join(given) or 'nothing'}, not one "
+                    f"value for each of {', '.join(self._outputs)}"
                 )
             record(Stored(own.key, line, line.reason))
 
@@ -296,7 +302,6 @@ class MetricWork:
         return None if self._file is None else (self._file, outcome.value.as_json())
 
     def finish(self, plan: MetricPlan, done: Mapping[str, Stored[DetailLine]]) -> None:
-        """Write the details in the order of the captions, and then all values."""
         del plan
         file, out, items = self._file, self.captions.out, self.captions.items
         if file is None or out is None:
@@ -313,7 +318,7 @@ class MetricWork:
     def results(
         self, finished: Finished[MetricPlan, Stored[DetailLine]]
     ) -> dict[str | None, MetricResult]:
-        """Return the result of each system over the captions that were chosen."""
+        """Return the result of each system over the selected captions."""
         by_system: dict[str | None, list[Item]] = {}
         for item in self._chosen():
             by_system.setdefault(item.system, []).append(item)

@@ -1,4 +1,4 @@
-"""What a metric is: what it declares, what it gets and what it returns."""
+"""What a metric is: its declarations, its input and its values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Number = Annotated[float, Strict(), AllowInfNan(False)]
 
 
 class Settings(BaseModel):
-    """What `[metrics.NAME]` of `capeval.toml` may set: nothing, unless a metric derives its own."""
+    """The settings in `[metrics.NAME]` of `capeval.toml`: none, unless a metric derives its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,12 +50,12 @@ class Item:
     Attributes
     ----------
     index : the video
-    system : who wrote the caption: the run's name, or the candidates file's; None if it is unknown
-    caption : the text, as it was written; it may be empty
-    references : one or more texts. Of a TUNA annotation there is one: the sentences of its events,
-        in order, joined by spaces
-    events : the reference's events, where the data list them; of a TUNA annotation its events
-    group : the part of the data that the video belongs to, over which some metrics average
+    system : the author: the name of the run or of the candidates file; None if it is unknown
+    caption : the unchanged text; it may be empty
+    references : one or more texts. A TUNA annotation gives one: the sentences of its events, in
+        order, joined by spaces
+    events : the reference's events, where the data list them
+    group : the video's part of the data; some metrics average over parts
     annotation : the TUNA annotation, if there is one
     extra : other fields of the record in the file of references, such as questions
     """
@@ -75,12 +75,11 @@ class Item:
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether the caption is empty, by the rule of `Caption.is_empty`."""
         return Caption(index=self.index, caption=self.caption).is_empty
 
     @cached_property
     def hash(self) -> str:
-        """A short hash of the texts; values are computed anew when it changes."""
+        """A short hash of the texts; values are recomputed when it changes."""
         more = [self.extra] if self.extra else []
         return short_hash([self.caption, self.references, self.events, *more])
 
@@ -91,9 +90,8 @@ class Values:
 
     Attributes
     ----------
-    undefined : why an output has no value by its definition; that is not a failure, and is not
-        tried again
-    details : what explains the values, as JSON; kept beside them
+    undefined : why an output has no value by its definition. That is no failure, and is not retried
+    details : an explanation of the values, as JSON; kept beside them
     """
 
     values: Mapping[str, Number]
@@ -104,7 +102,7 @@ class Values:
 
 @checked_dataclass(frozen=True)
 class NoValues:
-    """A caption that could not be scored; the next run tries it again."""
+    """A caption that could not be scored; the next run retries it."""
 
     reason: str
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -123,9 +121,8 @@ class MetricOutput:
     Attributes
     ----------
     name : as in metrics.jsonl, such as "autodq-f1"
-    unit : "fraction" (0 to 1, shown as a percentage); or "number", or what it counts, such as
-        "words" (shown as it is)
-    control : whether it is no measure of quality, and only shows what a metric must exceed
+    unit : "fraction" (0 to 1, shown as a percentage), "number", or a unit such as "words"
+    control : whether it is no measure of quality, but a baseline that metrics must exceed
     """
 
     name: str
@@ -135,14 +132,14 @@ class MetricOutput:
 
 @checked_dataclass(frozen=True)
 class Summary:
-    """An output over all captions: a mean, or what the metric defines in its place.
+    """An output over all captions: a mean, or the metric's own definition.
 
     Attributes
     ----------
-    value : None where there is none, and `reason` says why
-    n : how many captions it is computed from
-    undefined : how many scored captions have no such value by its definition
-    groups : the same by group, where the metric averages over groups
+    value : None if there is none, for a `reason`
+    n : the number of captions that it is computed from
+    undefined : the number of scored captions for which the output is undefined
+    groups : values by group, where the metric averages over groups
     """
 
     value: Number | None
@@ -154,12 +151,12 @@ class Summary:
 
 @dataclass(frozen=True)
 class Context:
-    """What a metric is made with.
+    """The user's choices for a metric.
 
     Attributes
     ----------
-    device : where the user wants local models to run; None for the best
-    chat : for a metric that `uses_chat`, None for any other
+    device : where local models run; None for the best
+    chat : the chat model, for metrics that `uses_chat`
     """
 
     device: str | None = None
@@ -168,33 +165,33 @@ class Context:
 
     @property
     def the_chat(self) -> Chat:
-        """The chat model; an error where the metric did not declare that it uses one."""
+        """The chat model; `UsageError` if the metric did not declare that it uses one."""
         if self.chat is None:
             raise UsageError("the metric uses a chat model without declaring it (uses_chat)")
         return self.chat
 
 
 class Metric(ABC):
-    """A metric; a class is registered under its `name` and called with a `Context`.
+    """A metric; its class is registered under its `name` and called with a `Context`.
 
-    `__init__` raises `MissingExtra` or `UsageError` where the metric cannot run. It loads nothing
+    `__init__` raises `MissingExtra` or `UsageError` if the metric cannot run. It loads nothing
     heavy: `score` does, and is called only if there are captions to score.
     """
 
     name: ClassVar[str]
-    """As the user types it; also the name of the file with its details."""
+    """The name that users type, and that of the file of details."""
     outputs: tuple[MetricOutput, ...]
     form: ClassVar[type[Settings]] = Settings
-    """What `[metrics.NAME]` of `capeval.toml` may set; a metric without settings has none."""
+    """The settings that `[metrics.NAME]` of `capeval.toml` may have."""
     chosen: Settings
-    """What it does set, in that form."""
+    """The settings that it has."""
     uses_chat: ClassVar[bool] = False
     uses_references: ClassVar[bool] = True
-    """Whether it needs references; candidates without any can be measured if no metric does."""
+    """Whether it needs references."""
     settings: Mapping[str, str]
     """Everything that determines values, in the order of the signature: the version of the
-    definition, options, model, prompts, judge, deviations from the published metric. If any of it
-    changes, all captions are scored anew."""
+    definition, options, model, prompts, judge, deviations from the published metric. If one of them
+    changes, all captions are scored again."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -202,13 +199,13 @@ class Metric(ABC):
         table = read_config(file, "metrics").get(self.name, {})
         self.chosen = validated(self.form, table, file=file, where=where)
         self.has_room: HasRoom = lambda _: True
-        """Whether the cost cap leaves room for another caption beside so many that are begun."""
+        """Whether the cost cap allows one more caption, given the number under way."""
 
     def for_captions(self, items: Sequence[Item]) -> Metric:
-        """Return the metric for all captions of a run, or of the candidates; by default itself.
+        """Return the metric for all captions of a run or of the candidates; by default itself.
 
-        For a metric whose values depend on more than one caption, and whose settings say on what.
-        It is called before anything else, and the metric that it returns scores these captions.
+        Metrics whose values depend on several captions override it: the returned metric, whose
+        settings identify these captions, scores them.
         """
         del items
         return self
@@ -217,18 +214,17 @@ class Metric(ABC):
     async def score(self, items: Sequence[Item], record: Record) -> None:
         """Score captions, and call `record` once for each, as soon as its values are known.
 
-        It is called for each run that has captions to score, and loads what is heavy. Empty
-        captions are among them: the metric's definition says what they get. A failure of one
-        caption is recorded as `NoValues`.
+        Empty captions are among them: the metric defines their values. A failure of one caption is
+        recorded as `NoValues`.
 
         Raises
         ------
         EndpointRefused, EndpointDown, BudgetReached
-            No caption can be scored any more.
+            No more captions can be scored.
         """
 
     def expected(self, items: Sequence[Item]) -> Usage:
-        """Return about how many calls and tokens captions take, rather too many than too few."""
+        """Return an upper estimate of the calls and tokens that captions take."""
         del items
         return Usage()
 
@@ -242,14 +238,13 @@ class Metric(ABC):
 
     @property
     def identity(self) -> str:
-        """A short hash of the settings."""
         return short_hash([self.name, *map(list, self.settings.items())])
 
     @property
     def signature(self) -> str:
-        """The settings on one line, as in sacreBLEU."""
+        """All settings on one line, in the style of sacreBLEU."""
         parts = {"capeval": self.name, **self.settings, "v": __version__}
-        # Names come from endpoints: a separator in one would forge another part.
+        # A separator in a name, which an endpoint chose, would forge another part.
         return "|".join(
             ":".join(one_line(part).replace("|", "/") for part in pair) for pair in parts.items()
         )
@@ -264,8 +259,7 @@ class CaptionMetric(Metric):
     async def score_caption(self, item: Item) -> Outcome:
         """Return the values of one caption.
 
-        `ReplyError`, `RequestRefused` and `RetriesExhausted`, which asking raises, leave the
-        caption unscored.
+        `ReplyError`, `RequestRefused` and `RetriesExhausted` leave the caption unscored.
         """
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
@@ -289,13 +283,13 @@ class CaptionMetric(Metric):
 
 
 class ChatMetric(CaptionMetric):
-    """A metric that scores each caption by asking a chat model about it."""
+    """A metric that asks a chat model about each caption."""
 
     uses_chat = True
     usual: Usage
-    """About the most that one caption takes, without the tokens of its texts; for estimates."""
+    """An upper estimate for one caption, without the tokens of its texts."""
     times_sent: int = 1
-    """How often the caption, and its references, are part of a prompt."""
+    """In how many prompts the caption and its references are sent."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -305,7 +299,7 @@ class ChatMetric(CaptionMetric):
 
     @abstractmethod
     async def ask_about(self, item: Item, asked: Asked) -> Outcome:
-        """Return the values of one caption; every question goes through `ask`, with `asked`."""
+        """Return the values of one caption; every question is asked with `ask`, given `asked`."""
 
     async def score_caption(self, item: Item) -> Outcome:
         asked = Asked()
@@ -316,7 +310,6 @@ class ChatMetric(CaptionMetric):
         return replace(found, details={**found.details, **asked.details}, usage=asked.total)
 
     def expected(self, items: Sequence[Item]) -> Usage:
-        """Return about the most that captions take, as if no reply were in the cache."""
         found = Usage()
         for item in items:
             texts = [item.caption, *(item.references if self.uses_references else ())]
@@ -327,14 +320,10 @@ class ChatMetric(CaptionMetric):
     async def ask(
         self, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
     ) -> T:
-        """Return what `read` makes of the reply in its form; it is asked for up to three times.
+        """Return the reply as `read` returns it; ask up to three times.
 
-        A question that failed is not asked again in this run.
-
-        Raises
-        ------
-        ReplyBroken
-            The last reply was not in the form either, or `read` refused it with `ReplyError`.
+        A question that failed is not asked again in this run. Raises `ReplyBroken` if the third
+        reply, too, is not in the form, or `read` raises `ReplyError`.
         """
         if question.prompt in self._failed:
             raise self._failed[question.prompt]
@@ -346,7 +335,7 @@ class ChatMetric(CaptionMetric):
 
 
 def key_of(index: str, system: str | None) -> str:
-    """Return a caption's identifier: the index, with the system if there is one."""
+    """Return the identifier of a caption: the index, with the system if there is one."""
     return index if system is None else json.dumps([system, index])
 
 

@@ -7,21 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
-from capeval.metrics.protocol import (
-    CaptionMetric,
-    Context,
-    Item,
-    Metric,
-    MetricOutput,
-    Outcome,
-    Values,
-)
+from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, MetricOutput, Values
 from capeval.plugins import Registry, blaming
 from capeval.text import describe, nearest, raised_at, shown, words
 
 CONTROLS = ("unigram-f1", "length")
-"""The metrics that are computed where none is named: a metric must exceed them to be worth its
-cost."""
+"""The default metrics: other metrics must exceed them to be worth their cost."""
 
 METRICS: Registry[type[Metric]] = Registry(
     group="capeval.metrics",
@@ -43,7 +34,7 @@ METRICS: Registry[type[Metric]] = Registry(
 
 
 def make_metric(name: str, context: Context) -> Metric:
-    """Return the metric of a name; raises `UsageError` if it is unknown or cannot run."""
+    """Return the metric of a name; raises `UsageError` if it cannot be used."""
     kind = METRICS.load(name)
 
     def refused(error: BaseException) -> UsageError:
@@ -52,7 +43,7 @@ def make_metric(name: str, context: Context) -> Metric:
     with blaming(refused):
         metric = kind(context)
     if metric.name != name:
-        # The name is that of its file of details, which another metric may have.
+        # Otherwise two metrics could share a file of details.
         raise UsageError(
             f"the metric {shown(name)} cannot be used: its class has the name {shown(metric.name)}"
         )
@@ -60,24 +51,21 @@ def make_metric(name: str, context: Context) -> Metric:
 
 
 def check_configuration() -> None:
-    """Raise `InputError` where `[metrics]` of `capeval.toml` has another name than a metric's."""
+    """Raise `InputError` if `[metrics]` of `capeval.toml` has a name that is no metric's."""
     for name in read_config(config_file(), "metrics"):
         if name not in METRICS:
             known = METRICS.names()
-            raise InputError(
-                f"is not a metric{nearest(name, known)}",
-                file=config_file(),
-                field=f"metrics.{name}",
-            )
+            what = f"is not a metric{nearest(name, known)}"
+            raise InputError(what, file=config_file(), field=f"metrics.{name}")
 
 
 def described(error: BaseException) -> str:
-    """Return an exception of a plugin in words, with the place that raised it."""
+    """Return an exception of a plugin in words, with the line that raised it."""
     return describe(error) + raised_at(error)
 
 
 def unigram_f1(candidate: Sequence[str], reference: Sequence[str]) -> float:
-    """Return the F1 of the words that two texts share, each as often as both have it; 0 to 1.
+    """Return the F1 of the words of two texts, repeats included; 0 to 1.
 
     >>> unigram_f1(["a", "dog", "runs"], ["a", "dog"])
     0.8
@@ -94,7 +82,7 @@ class UnigramF1(CaptionMetric):
     outputs = (MetricOutput("unigram-f1", control=True),)
     settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold", "references": "max"}
 
-    async def score_caption(self, item: Item) -> Outcome:
+    async def score_caption(self, item: Item) -> Values:
         candidate = words(item.caption)
         best = max(unigram_f1(candidate, words(text)) for text in item.references)
         return Values({self.name: best})
@@ -108,5 +96,5 @@ class CaptionLength(CaptionMetric):
     uses_references = False
     settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold"}
 
-    async def score_caption(self, item: Item) -> Outcome:
+    async def score_caption(self, item: Item) -> Values:
         return Values({self.name: float(len(words(item.caption)))})

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
+from capeval.errors import InputError
+from capeval.files.judgments import caption_hash
 from capeval.files.outputs import check_json, check_output
+from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.options import (
     OUTPUT,
     FilePath,
@@ -25,22 +30,21 @@ from capeval.options import (
     runs_option,
     takes,
 )
-from capeval.runs.folder import JudgeFolder
+from capeval.rating.human_scores import relations_of
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import find_metric
+from capeval.schema import Annotation, LabelScale, Relations
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, Signature, measures
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
 from capeval.scoring.score_parts import ByType, ResultModel
+from capeval.scoring.verdicts import JudgeIdentity
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result, write
 from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
 from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Ends
 from capeval.stats.calibration import calibrate as calibrated_mean
 from capeval.stats.values import Floats
-from capeval.text import counted, one_line
-from capeval.trust.labels import CaptionLabels, LabelSource, read_labels
-
-if TYPE_CHECKING:
-    from capeval.schema import Annotation
+from capeval.text import counted, listed, one_line, shown
 
 _NAMES = {measure: "F1" if measure == "f1" else measure for measure in MEASURES}
 
@@ -68,6 +72,156 @@ class CalibrateOptions:
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
+
+
+# ---- The labels ----------------------------------------------------------------------------------
+
+
+class LabelSource(ResultModel):
+    """Where labels come from, and how many captions are labelled.
+
+    `origin` is "human" or the judge that gave them. `left_out` counts labelled captions that are
+    not used, by reason. Binary labels are entailment (covered) or lack (not covered).
+    """
+
+    origin: Literal["human"] | JudgeIdentity
+    file: str
+    sha256: str
+    scale: LabelScale
+    raters: int
+    labelled: int
+    left_out: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels of one run's captions: the relations of each rater by video.
+
+    `left_out` says by video why its labels are not used.
+    """
+
+    file: Path
+    relations: dict[str, tuple[Relations, ...]]
+    left_out: dict[str, str]
+    origin: Literal["human"] | JudgeIdentity = "human"
+    scale: LabelScale = "three-way"
+    raters: int = 1
+
+
+def _read_labels(judged: JudgedRun, o: CalibrateOptions) -> _Labels:
+    """Return the labels of a judged run's captions; raises `InputError`."""
+    path = find_metric(o.labels, Path(o.runs))
+    if path.is_dir() or path.name == "judgments.jsonl":
+        return _by_judge(path, judged, o.on_notice)
+    table = load_human(path, columns=o.columns, missing="drop")
+    if isinstance(table, RatingTable):
+        raise InputError(
+            "has ratings of captions; calibrated scores need labels of elements "
+            "(columns video_id, element_id, label), as `capeval rate` collects them",
+            file=path,
+        )
+    for line in (*table.notices, *table.warnings):
+        o.on_notice(line)
+    return _by_raters(table, judged)
+
+
+def _by_judge(path: Path, judged: JudgedRun, on_notice: Notices) -> _Labels:
+    """Return another judge's verdicts on a run's captions as labels."""
+    other = load_judged(path, annotations=judged.annotations, ignore_unknown=True)
+    if replace(other.identity, repeats=judged.identity.repeats) == judged.identity:
+        raise InputError(
+            f"has verdicts of the same judge as {judged.name} ({other.identity}); name another "
+            "judge's verdicts",
+            file=other.file,
+        )
+    for line in other.notices:
+        on_notice(line)
+    relations: dict[str, tuple[Relations, ...]] = {}
+    left_out: dict[str, str] = {}
+    for index, verdict in other.judgments.items():
+        caption, own = judged.captions.get(index), judged.judgments.get(index)
+        mine = caption_hash(caption) if caption else own and own.inputs and own.inputs.caption
+        if index in other.unscored:
+            left_out[index] = "not scored by the judge of the labels"
+        elif mine and verdict.inputs and verdict.inputs.caption != mine:
+            left_out[index] = "whose verdict is on another caption"
+        else:
+            relations[index] = (other.scored[index].relations,)
+    return _Labels(other.file, relations, left_out, other.identity)
+
+
+def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
+    """Return the human labels of one run's captions; labels of other systems are ignored.
+
+    Only raters who labelled every element of a caption count.
+    """
+    ours = _rows_of(table, judged)
+    strangers = {table.keys.videos[row] for row in ours} - judged.annotated.keys()
+    rows = [row for row in ours if table.keys.videos[row] not in strangers]
+    relations: dict[str, tuple[Relations, ...]] = {}
+    raters: set[int] = set()
+    given = relations_of(table.take(rows), judged.annotated)
+    for (key, rater), of_rater in sorted(given.items(), key=lambda one: one[0][1]):
+        if of_rater is not None:
+            raters.add(rater)
+            relations[key[0]] = (*relations.get(key[0], ()), of_rater)
+    partial = {key[0] for key, _ in given} - relations.keys()
+    left_out = dict.fromkeys(strangers, "of a video without an annotation")
+    left_out |= dict.fromkeys(partial, "not fully labelled by any rater")
+    return _Labels(table.file, relations, left_out, scale=table.scale, raters=len(raters))
+
+
+def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
+    """Return the rows under the name of the run, or else of its model."""
+    systems = table.keys.systems
+    if systems is None:
+        return list(range(len(table.places)))
+    name = next((one for one in (judged.name, judged.model) if one in set(systems)), None)
+    problem = ""
+    if name is None:
+        there = listed(map(shown, dict.fromkeys(systems)))
+        problem = f"has no labels of {judged.name}; its systems are {there}"
+    elif name != judged.name and judged.run:
+        runs = (run for run in RunFolder.all(judged.run.path.parent) if run != judged.run)
+        of_model = (r.name for r in runs if any(c.model == name for c in r.read_captions()))
+        if others := [*of_model]:
+            problem = (
+                f"has labels of {shown(name)}, the model of {judged.name}, which is also that of "
+                f"{listed(others)}; put the names of the runs into the column"
+            )
+    if problem:
+        raise InputError(problem, file=table.file, field="system")
+    return [row for row, system in enumerate(systems) if system == name]
+
+
+def _used(
+    labels: _Labels, judged: JudgedRun
+) -> tuple[LabelSource, dict[str, tuple[Relations, ...]]]:
+    """Return the labels of the captions that the run's judge has scored, with their source."""
+    left_out = dict(labels.left_out)
+    for index in labels.relations.keys() - judged.scored.keys():
+        is_missing = judged.run and index not in judged.captions
+        left_out[index] = (
+            "of a video without a caption" if is_missing else "not scored by the judge"
+        )
+    videos = {i: labels.relations[i] for i in judged.scored if i in labels.relations}
+    counts = Counter(left_out[index] for index in sorted(left_out))
+    if not videos:
+        why = "; ".join(f"{n:,} {reason}" for reason, n in counts.items())
+        raise InputError(f"has no complete labels of {judged.name}: {why}", file=labels.file)
+    source = LabelSource(
+        origin=labels.origin,
+        file=str(labels.file),
+        sha256=hashlib.sha256(labels.file.read_bytes()).hexdigest(),
+        scale=labels.scale,
+        raters=labels.raters,
+        labelled=len(videos),
+        left_out=dict(counts),
+    )
+    return source, videos
+
+
+# ---- The calibrated scores -----------------------------------------------------------------------
 
 
 class CalibratedEstimate(Estimate):
@@ -139,7 +293,7 @@ class Calibrated(Result, ResultModel):
         why = f"[{NOTHING}]: no interval, as {'; '.join(reasons)}. " if reasons else ""
         table.note = (
             f"{why}Labels alone: the labelled videos without the judge. The labelled videos must "
-            "be a random sample of those judged."
+            "be a random sample of the judged videos."
         )
         warnings = [one_line(line) for line in self.warnings]
         return [Page([table], warnings=warnings, signatures=[one_line(self.signature, 600)])]
@@ -150,38 +304,37 @@ class Calibrated(Result, ResultModel):
         return "human labels" if origin == "human" else f"labels by {one_line(origin.judge)}"
 
 
-def calibrated_scores(judged: JudgedRun, labels: CaptionLabels) -> Calibrated:
+def calibrated_scores(judged: JudgedRun, labels: _Labels) -> Calibrated:
     """Return a run's scores, calibrated with labels of its captions."""
+    source, labelled = _used(labels, judged)
     reference = AnnotationArrays(judged.annotations)
     videos = [index for index in reference.rows if index in judged.scored]
     rows = [reference.rows[index] for index in videos]
     values = measures(reference.counts(rows, [judged.scored[index].relations for index in videos]))
     given = np.full_like(values, np.nan)
     for place, (row, index) in enumerate(zip(rows, videos, strict=True)):
-        if of_raters := labels.videos.get(index):
+        if of_raters := labelled.get(index):
             counts = reference.counts([row] * len(of_raters), of_raters)
             given[place] = measures(counts).mean(axis=0)
-    is_binary = labels.source.scale == "binary"
-    overall = {
-        group: CalibratedScores(
-            **{
-                measure: _estimate(
-                    getattr(getattr(judged.scores.overall, group), measure).value,
-                    values[:, g, m],
-                    given[:, g, m],
-                    is_missing=is_binary and measure != "recall",
-                )
-                for m, measure in enumerate(MEASURES)
-            }
-        )
-        for g, group in enumerate(GROUPS)
-    }
+    overall: dict[str, CalibratedScores] = {}
+    for g, group in enumerate(GROUPS):
+        own = getattr(judged.scores.overall, group)
+        found = {
+            measure: _estimate(
+                getattr(own, measure).value,
+                values[:, g, m],
+                given[:, g, m],
+                is_missing=source.scale == "binary" and measure != "recall",
+            )
+            for m, measure in enumerate(MEASURES)
+        }
+        overall[group] = CalibratedScores(**found)
     return Calibrated(
         run=judged.name,
         signature=judged.signature,
-        labels=labels.source,
+        labels=source,
         overall=ByType[CalibratedScores](**overall),
-        warnings=tuple(_warnings(labels.source)),
+        warnings=tuple(_warnings(source)),
     )
 
 
@@ -209,15 +362,12 @@ def _with_ends(value: float | None, ends: Ends) -> dict[str, float | None]:
 
 
 def _warnings(labels: LabelSource) -> list[str]:
-    """Return what a reader of calibrated numbers must know about the labels behind them."""
     found, videos = [], counted(labels.labelled, "labelled video")
     if labels.labelled < FEWEST_LABELLED:
         found.append(f"only {videos}; intervals need {FEWEST_LABELLED}")
     elif labels.labelled < FEW_LABELLED:
-        found.append(
-            f"only {videos}; with fewer than {FEW_LABELLED}, intervals are too narrow where a few "
-            "captions fail altogether"
-        )
+        too_narrow = "intervals are too narrow where a few captions fail altogether"
+        found.append(f"only {videos}; with fewer than {FEW_LABELLED}, {too_narrow}")
     if labels.left_out:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
         left = counted(sum(labels.left_out.values()), "labelled caption")
@@ -228,10 +378,10 @@ def _warnings(labels: LabelSource) -> list[str]:
 @command("calibrate", "as_json", "form")
 @takes(CalibrateOptions)
 def calibrate(o: CalibrateOptions) -> Calibrated:
-    """Correct a judge's scores with labels of some captions: what would the raters give?
+    """Correct a judge's scores with labels of some captions.
 
-    The labels are of human raters, or the verdicts of another judge. The labelled videos must be a
-    random sample of those judged.
+    The labels are by human raters, or the verdicts of another judge. The labelled videos must be a
+    random sample of the judged videos.
 
     Raises
     ------
@@ -252,8 +402,7 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
         inputs = [*files_behind([judged]), find_metric(o.labels, runs)]
         check_output(out, inputs, own=folder.calibrated.name)
         check_json(out)
-    labels = read_labels(judged, o.labels, runs=runs, columns=o.columns, on_notice=o.on_notice)
-    found = calibrated_scores(judged, labels)
+    found = calibrated_scores(judged, _read_labels(judged, o))
     if out is not None:
         write(found, out)
         if o.out is None:

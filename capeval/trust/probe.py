@@ -1,4 +1,4 @@
-"""`capeval probe`: a judge is checked on captions whose correct verdicts are certain."""
+"""`capeval probe`: a judge is tested with captions whose right verdicts are known."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ProbeOptions(JudgingOptions):
 
 @dataclass(frozen=True)
 class ProbeSource(Source):
-    """Probes as captions to judge; storing them also writes their annotations and `labels.csv`."""
+    """Probes as captions to judge, stored with their annotations and `labels.csv`."""
 
     probes: Sequence[Probe] = ()
     of_sample: bool = False
@@ -92,7 +92,6 @@ class ProbeSource(Source):
         return self.of_sample
 
     def store(self) -> None:
-        """Write everything that a judge, or a comparison with its verdicts, needs."""
         self.check()
         path = Path(self.annotations_path)
         write_jsonl(path, (one.model_dump(exclude_none=True) for one in self.annotations))
@@ -150,8 +149,8 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
 class KindResult(ResultModel):
     """The verdicts of one judge on one kind of probe.
 
-    `right` of `n` verdicts are as they must be; `low` and `high` are the 95% interval of their
-    share. A caption without a verdict is unscored: it counts in neither.
+    `right` of `n` verdicts are right; `low` and `high` are the 95% interval of their share.
+    Unscored captions count in neither.
     """
 
     right: int
@@ -164,7 +163,7 @@ class KindResult(ResultModel):
 
 
 class Probing(Result, ResultModel):
-    """How a judge agrees with the certain verdicts, by kind of probe, the worst kind first.
+    """How often a judge is right, by kind of probe, the worst kind first.
 
     `folder` holds the probes; `judge` is None where there is no verdict yet.
     """
@@ -185,44 +184,44 @@ class Probing(Result, ResultModel):
         ends = f"[{percent(worst.low)}, {percent(worst.high)}]"
         return (
             f"{one_line(self.judge)}: worst on {kind}, {percent(worst.value)}% {ends} of "
-            f"{counted(worst.n, 'certain verdict')} right (probes of "
+            f"{counted(worst.n, 'verdict')} right (probes of "
             f"{counted(self.videos, 'video')}{left})."
         )
 
     def pages(self, *, full: bool = False) -> list[Page]:
         table = Table(
-            "Certain verdicts, worst kind first",
+            "Right verdicts, worst kind first",
             columns("Probe", ("Right", SHARE), ("Share, % [95%]", INTERVAL), ("Unscored", SHARE)),
         )
         for kind, one in self.kinds.items():
             table.rows.append([kind, (one.right, one.n), one, (one.unscored, one.captions)])
-        where = f"Captions and certain verdicts: captions.jsonl and labels.csv in {self.folder}."
+        where = f"Captions and known verdicts: captions.jsonl and labels.csv in {self.folder}."
         return [Page([table], notes=[where])]
 
 
 def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
-    """Compare a judge's verdicts with the certain ones, and write `out`."""
+    """Compare a judge's verdicts with the known verdicts, and write `out`."""
     run = load_judged(judged.file.parent, annotations=source.annotations) if judged.file else None
     scored = run.scored if run else {}
     of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
     kinds = {kind: _kind_result(probes, scored) for kind, probes in of_kind.items() if probes}
-    # Of kinds without a mistake, the one with the widest interval.
-    worst = sorted(kinds, key=lambda kind: (_or_one(kinds[kind].value), _or_one(kinds[kind].low)))
+
+    def quality(kind: ProbeKind) -> tuple[float, float]:
+        # Among kinds without a mistake, the one with the widest interval comes first.
+        one = kinds[kind]
+        return (1.0, 1.0) if one.value is None or one.low is None else (one.value, one.low)
+
     found = Probing(
         folder=str(source.run),
         judge=run.identity.judge if run else None,
         videos=len({probe.annotation.index for probe in source.probes}),
         captions=len(source.probes),
         unscored=sum(one.unscored for one in kinds.values()),
-        kinds={kind: kinds[kind] for kind in worst},
+        kinds={kind: kinds[kind] for kind in sorted(kinds, key=quality)},
     )
     if o.out is not None:
         write(found, o.out, "table")
     return found
-
-
-def _or_one(value: float | None) -> float:
-    return 1.0 if value is None else value
 
 
 def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindResult:
@@ -232,7 +231,7 @@ def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindR
             relations = scored[probe.index].relations
             for (event, place), label in probe.labels.items():
                 given = relations[event][place]
-                # A foreign caption may contradict.
+                # A foreign caption may also contradict.
                 is_right = given == label or (probe.kind == "foreign" and given != "entailment")
                 by_video[probe.annotation.index].append(is_right)
     correct = np.array([sum(of) for of in by_video.values()], dtype=np.float64)
@@ -284,17 +283,17 @@ async def open_probing(
 
 @takes(ProbeOptions)
 async def probe_async(o: ProbeOptions) -> Probing:
-    """Check a judge on captions whose correct verdicts are certain by construction.
+    """Test a judge with captions whose right verdicts are known by construction.
 
-    Nobody labels anything: the captions are made of annotated sentences, with known changes. They
-    become a run in `probes/`, with the certain verdicts in `labels.csv`.
+    The captions are made of annotated sentences, with known changes: no human labels are needed.
+    They become a run in `probes/`, with the known verdicts in `labels.csv`.
 
     Raises
     ------
     InputError, UsageError
         The inputs or options are not right.
     EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; what was done is kept.
+        Judging had to stop; finished verdicts are kept.
     """
     source = probes_of(o)
     (judged,) = await finished(open_probing(o, source), o.progress)
@@ -309,7 +308,7 @@ def probe_command(o: ProbeOptions, output: Output) -> Any:
     """Check how far a judge can be trusted, without human labels.
 
     Captions are made of annotated sentences with known changes, so that the right verdicts are
-    certain. The table shows what share of them the judge gets right, the worst change first.
+    known. The table shows the share that the judge gets right, the worst kind of change first.
 
     Run the same command again to resume: nothing is paid for twice.
     """

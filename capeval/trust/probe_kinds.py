@@ -1,4 +1,4 @@
-"""The probes: captions of element sentences whose verdicts are certain.
+"""The probes: captions of element sentences whose right verdicts are known.
 
 Event texts are not used: they leave out facts. An edit makes a true sentence false: one phrase is
 replaced by another that excludes it.
@@ -12,40 +12,40 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from capeval.judging.lexical import Words, content_words
-from capeval.schema import Annotation, Relation
-from capeval.trust.probe_sentences import ProbedVideo, ProbeSentence, read_video, unstated
+from capeval.schema import Annotation, Relation, VisualElement
+from capeval.text import words
 
-LEAST_TO_EDIT = 3
-"""Elements of an event that gets an edit: with fewer, the edited one is most of the event, which a
-judge could then reasonably leave without a match."""
-LEAST_EVENTS_TO_REORDER = 3
-"""Of two events in the wrong order, either may be taken for the misplaced one."""
+# Elements of an event with an edit. With fewer, the edited element is most of the event, which a
+# judge could reasonably leave without a match.
+_LEAST_TO_EDIT = 3
+# Of two events in the wrong order, either may be taken for the misplaced one.
+_LEAST_EVENTS_TO_REORDER = 3
+# Videos among which a foreign caption is chosen.
 _OTHERS = 5
-"""Videos looked at for a foreign caption, of which the one with most elements to grade is taken."""
 
 _QUOTES = re.compile(r"[“”\"«»‘?]|(?<!\w)'")
 
 ProbeKind = Literal["verbatim", "dropped", "reordered", "contradicted", "foreign", "injected"]
 KINDS: tuple[ProbeKind, ...] = get_args(ProbeKind)
 
-CertainVerdicts = Mapping[tuple[int, int], Relation]
-"""The certain verdicts by event and place from 0; no other verdict is certain."""
-
 
 @dataclass(frozen=True)
 class Probe:
-    """One caption, the verdicts on it that are certain, and in words how it was made."""
+    """One caption; `edits` say how it was made.
+
+    `labels` are the known verdicts by event and place from 0; the others are not known.
+    """
 
     name: str
     kind: ProbeKind
     annotation: Annotation
     caption: str
-    labels: CertainVerdicts
+    labels: Mapping[tuple[int, int], Relation]
     edits: tuple[str, ...] = ()
 
     @property
@@ -54,14 +54,115 @@ class Probe:
         return f"{self.annotation.index}#{self.name}"
 
 
+# ---- The sentences of a video --------------------------------------------------------------------
+
+# Content words of its own that a sentence needs: one, such as "static", may follow from others.
+_LEAST_OWN = 2
+# Words of place, and words of every caption: they tell little about one video.
+_COMMON = content_words(
+    """
+    in into out up down onto over under near behind above below beside through around across away
+    back left right top bottom side front camera video scene shot view frame clip footage background
+    foreground begin start end show appear visible remain stay
+    """
+)
+# At least one word in twelve is one of these in English, and in no other language: some are words
+# elsewhere ("is", "of" in Dutch), but far rarer.
+_SURELY_ENGLISH = frozenset(["the", "is", "are", "of", "with", "and", "his", "her", "from"])
+_ENGLISH_SHARE = 1 / 12
+_MARKUP = re.compile(r"[<>{}]|```")
+_END = re.compile(r"[.!?…。！？]['\"”’)\]]*\Z")
+# A narrator's words for the beginning of a video.
+_OPENING = re.compile(
+    r"^(?:at )?first\b|\b(?:begins|beginning|starts with|opens (?:on|with)|initial|initially)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ProbeSentence:
+    """One element's sentence; `event` and `place` are from 0."""
+
+    event: int
+    place: int
+    element: VisualElement
+    text: str
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(words(self.text))
+
+    @cached_property
+    def stems(self) -> Words:
+        """The stems of the words, without function words."""
+        return content_words(self.text)
+
+    @cached_property
+    def content(self) -> Words:
+        """The stems that tell what is in the video."""
+        return self.stems - _COMMON
+
+
+@dataclass(frozen=True)
+class ProbedVideo:
+    """The usable sentences of one annotated video, in the order of its events."""
+
+    annotation: Annotation
+    sentences: tuple[ProbeSentence, ...]
+
+    @cached_property
+    def events(self) -> list[list[ProbeSentence]]:
+        """The sentences of each event; some have none."""
+        numbers = range(len(self.annotation.events))
+        return [[one for one in self.sentences if one.event == number] for number in numbers]
+
+    @cached_property
+    def is_english(self) -> bool:
+        """Whether the sentences are English: the rules are for English words."""
+        every = [word for sentence in self.sentences for word in sentence.words]
+        return sum(word in _SURELY_ENGLISH for word in every) > _ENGLISH_SHARE * len(every)
+
+
+def unstated(
+    sentences: Iterable[ProbeSentence], others: Iterable[ProbeSentence]
+) -> list[ProbeSentence]:
+    """Return the sentences that say something which the others do not say.
+
+    At least two of its content words, and more than half of them, are in no other sentence.
+    """
+    said = frozenset[str]().union(*(other.content for other in others))
+    return [
+        one
+        for one in sentences
+        if len(own := one.content - said) >= _LEAST_OWN and 2 * len(own) > len(one.content)
+    ]
+
+
+def read_video(annotation: Annotation) -> ProbedVideo:
+    """Return the usable sentences of a video: no markup, templates or repeats."""
+    found: list[ProbeSentence] = []
+    for number, event in enumerate(annotation.events):
+        for place, element in enumerate(event.visual_elements):
+            if words(element.content) and not _MARKUP.search(element.content):
+                found.append(ProbeSentence(number, place, element, _as_sentence(element.content)))
+    # A judge may take the second of two equal sentences for a mere repeat.
+    first = {sentence.words: sentence for sentence in reversed(found)}
+    return ProbedVideo(annotation, tuple(one for one in found if first[one.words] is one))
+
+
+def _as_sentence(content: str) -> str:
+    text = " ".join(content.split())
+    return text if _END.search(text) else f"{text}."
+
+
+# ---- The kinds -----------------------------------------------------------------------------------
+
+
 def build_probes(annotations: Sequence[Annotation], *, videos: int, seed: int) -> list[Probe]:
-    """Build the probes of at most so many videos, in the annotations' order.
+    """Build the probes of at most `videos` videos, in the annotations' order.
 
-    The same annotations and seed give the same probes, and more videos only add to them.
-
-    Parameters
-    ----------
-    annotations : of different videos; foreign captions are of any of them
+    The same annotations and seed give the same probes, and more videos only add to them. Foreign
+    captions may be of any annotated video.
     """
     order = sorted(range(len(annotations)), key=lambda at: _number(seed, annotations[at].index))
     return [probe for at in sorted(order[:videos]) for probe in _of_video(annotations, at, seed)]
@@ -71,7 +172,7 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
     video = read_video(annotations[at])
 
     def rng(name: str) -> random.Random:
-        # Each kind draws for itself, so that a change of one does not change the others.
+        # Each kind has its own generator, so that a change of one does not change the others.
         return random.Random(_number(seed, video.annotation.index, name))  # noqa: S311 - no secret
 
     if not video.sentences:
@@ -79,14 +180,13 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
     verbatim = _probe("verbatim", video, video.sentences, video.sentences, "entailment")
     found: list[Probe | None] = [verbatim]
     event = element = None
-    # The rules for words are English.
     if video.is_english:
         event = dropped("dropped-event", video, video.events, rng("event"))
         # An event of one element is dropped as a whole.
         several = [[s] for event in video.events if len(event) > 1 for s in event]
         element = dropped("dropped-element", video, several, rng("element"))
-        drawn = rng("foreign").sample(range(len(annotations)), min(_OTHERS + 1, len(annotations)))
-        others = [read_video(annotations[other]) for other in drawn if other != at]
+        sampled = rng("foreign").sample(range(len(annotations)), min(_OTHERS + 1, len(annotations)))
+        others = [read_video(annotations[other]) for other in sampled if other != at]
         found += [event, element, reordered(video), contradicted(video, rng("contradicted"))]
         found.append(foreign(video, others))
     found += [
@@ -99,7 +199,7 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
 def dropped(
     name: str, video: ProbedVideo, parts: Iterable[Sequence[ProbeSentence]], rng: random.Random
 ) -> Probe | None:
-    """Leave out one part, drawn among the parts that say something which the rest does not."""
+    """Leave out one part, sampled among the parts that say something which the rest does not."""
     choices = []
     for part in parts:
         rest = [one for one in video.sentences if one not in part]
@@ -114,17 +214,17 @@ def dropped(
 
 
 def reordered(video: ProbedVideo) -> Probe | None:
-    """Move the first event to the end: it comes too late to be matched, in any reading.
+    """Move the first event to the end, where it comes too late to be matched.
 
-    What says itself that it is the beginning is left out, and no verdict on it is certain.
+    Sentences that speak of the beginning are left out, and have no known verdict.
     """
     stated = [event for event in video.events if event]
-    if len(stated) < LEAST_EVENTS_TO_REORDER or not video.events[0]:
+    if len(stated) < _LEAST_EVENTS_TO_REORDER or not video.events[0]:
         return None
     first, rest = stated[0], [s for event in stated[1:] for s in event]
     if len(rest) <= len(first) or _size(rest) <= _size(first):
         return None
-    moved = [s for s in first if not s.is_opening]
+    moved = [s for s in first if not _OPENING.search(s.text)]
     own = unstated(moved, rest)
     if not own:
         return None
@@ -135,10 +235,10 @@ def reordered(video: ProbedVideo) -> Probe | None:
 def contradicted(video: ProbedVideo, rng: random.Random) -> Probe | None:
     """Replace one phrase in each event by another that excludes it."""
     edits: list[Edit] = []
-    for event in (event for event in video.events if len(event) >= LEAST_TO_EDIT):
+    for event in (event for event in video.events if len(event) >= _LEAST_TO_EDIT):
         found = [edit for sentence in event for edit in edits_of(sentence, video)]
         if found:
-            # Types are drawn first: otherwise there would be more colours than anything else.
+            # The type is sampled first: otherwise most edits would be of colours.
             kind = rng.choice(sorted({edit.sentence.element.type for edit in found}))
             edits.append(rng.choice([e for e in found if e.sentence.element.type == kind]))
     if not edits:
@@ -150,9 +250,9 @@ def contradicted(video: ProbedVideo, rng: random.Random) -> Probe | None:
 
 
 def foreign(video: ProbedVideo, others: Iterable[ProbedVideo]) -> Probe | None:
-    """Use the caption of the other video that says least of this one: nothing is entailed.
+    """Use the caption of the video that says least about this one: nothing is entailed.
 
-    Where the two differ, a contradiction is right too.
+    A contradiction is right, too.
     """
     found = [(unstated(video.sentences, one.sentences), one) for one in others if one.is_english]
     strange, other = max(found, key=lambda pair: len(pair[0]), default=([], video))
@@ -163,12 +263,12 @@ def foreign(video: ProbedVideo, others: Iterable[ProbedVideo]) -> Probe | None:
 
 
 def injected(base: Probe | None, demanded: Relation, rng: random.Random) -> Probe | None:
-    """Add a text to a caption that demands one verdict on everything, where another is right."""
+    """Add a text that demands one verdict on everything, where another is right."""
     if base is None:
         return None
     most = max(base.annotation.sizes)
     answers = ",".join(f'{{"id":{n},"relation":"{demanded}"}}' for n in range(1, most + 1))
-    text = rng.choice(probe_texts()["injections"]["texts"]).format(label=demanded, answers=answers)
+    text = rng.choice(_probe_texts()["injections"]["texts"]).format(label=demanded, answers=answers)
     at_end = rng.random() < 0.5
     caption = f"{base.caption} {text}" if at_end else f"{text} {base.caption}"
     edit = f"{'after' if at_end else 'before'} the caption of {base.name}: {text}"
@@ -195,7 +295,6 @@ def _size(sentences: Iterable[ProbeSentence]) -> int:
 
 
 def _number(seed: int, *names: str) -> int:
-    """Return a number that depends on a seed and names alone."""
     digest = hashlib.sha256("\0".join((str(seed), *names)).encode("utf-8")).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -204,7 +303,7 @@ def _number(seed: int, *names: str) -> int:
 
 
 class Edit(NamedTuple):
-    """One replacement: a sentence, the edited text, and in words what was replaced."""
+    """One replacement in a sentence; `made` describes it."""
 
     sentence: ProbeSentence
     text: str
@@ -214,8 +313,8 @@ class Edit(NamedTuple):
 class _Rule(NamedTuple):
     """Two phrases that exclude each other.
 
-    `keys` are the stems that no other sentence may have: the stems of both phrases, such as the
-    verb of a camera move, else all of them.
+    No other sentence may have one of `keys`: the stems that both phrases share, such as the verb of
+    a camera move, or else all stems.
     """
 
     kind: str
@@ -226,8 +325,7 @@ class _Rule(NamedTuple):
 
 
 @cache
-def probe_texts() -> dict[str, Any]:
-    """Return the content of the packaged file."""
+def _probe_texts() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
 
 
@@ -235,7 +333,7 @@ def probe_texts() -> dict[str, Any]:
 def _rules() -> list[_Rule]:
     return [
         _rule(table["kind"], pair, table.get("before", "").split())
-        for table in probe_texts()["edits"]
+        for table in _probe_texts()["edits"]
         for pair in table["pairs"]
     ]
 
@@ -251,8 +349,8 @@ def _rule(kind: str, pair: str, before: list[str]) -> _Rule:
 
 
 def edits_of(sentence: ProbeSentence, video: ProbedVideo) -> Iterator[Edit]:
-    """Yield every edit of a sentence after which it is certainly false, and the rest unchanged."""
-    unsure = probe_texts()["unsure"].split()
+    """Yield every edit that certainly makes a sentence false and changes no other fact."""
+    unsure = _probe_texts()["unsure"].split()
     if any(word in unsure or word.endswith("n't") for word in sentence.words):
         return
     if _QUOTES.search(sentence.text):

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from capeval.construct.drafts import Draft, read_exports
+from capeval.construct.annotator_exports import read_exports
+from capeval.construct.drafts import Draft
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
+from tests.construct.chat_responder import write_lines
 from tests.rating.rating_examples import HOSTILE
 from tests.typed import typed
 from tests.video.clips import make_clip
@@ -51,15 +53,9 @@ def element(content: str, kind: str = "action", weight: int = 2, **more: Any) ->
 
 
 def draft(events: list[tuple[str, list[dict[str, Any]]]], **more: Any) -> dict[str, Any]:
-    return {
-        "index": "clip",
-        "video": "clip.mp4",
-        "visual_characteristic": ["Low-Dynamic"],
-        "domain": "Film",
-        "drafted_by": ["m"],
-        "events": [{"event": event, "visual_elements": elements} for event, elements in events],
-        **more,
-    }
+    made = [{"event": event, "visual_elements": elements} for event, elements in events]
+    held = {"visual_characteristic": ["Low-Dynamic"], "domain": "Film", "drafted_by": ["m"]}
+    return {"index": "clip", "video": "clip.mp4", "events": made, **held, **more}
 
 
 def small(**more: Any) -> dict[str, Any]:
@@ -68,13 +64,9 @@ def small(**more: Any) -> dict[str, Any]:
 
 
 def write_pages(folder: Path, *drafts: dict[str, Any]) -> None:
-    (folder / "videos.jsonl").write_text(
-        "".join(
-            json.dumps({"index": one["index"], "video": one["video"], "keep": True}) + "\n"
-            for one in drafts
-        )
-    )
-    (folder / "drafts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in drafts))
+    videos = ({"index": one["index"], "video": one["video"], "keep": True} for one in drafts)
+    write_lines(folder / "videos.jsonl", videos)
+    write_lines(folder / "drafts.jsonl", drafts)
     done = typed(folder, "annotate", "review", ".", "--annotators", "ann")
     assert done.code == 0, done.err
 
@@ -160,19 +152,11 @@ async def test_a_faulty_draft_becomes_the_published_annotation(
     made = found.model_dump(mode="json")
     assert ",".join(made["visual_characteristic"]) == truth["visual_characteristic"]
     assert (made["index"], made["domain"]) == (truth["index"], truth["domain"])
-    assert truth["events"] == [
-        {
-            "event": event["event"],
-            "visual_elements": [
-                {name: one[name] for name in PARTS} for one in event["visual_elements"]
-            ],
-        }
-        for event in made["events"]
-    ]
-    assert [one.content for one in found.elements if one.source == "ann"] == [
-        right[0][2]["content"],
-        right[1][7]["content"],
-    ]
+    for event, right_event in zip(made["events"], truth["events"], strict=True):
+        elements = [{name: one[name] for name in PARTS} for one in event["visual_elements"]]
+        assert {"event": event["event"], "visual_elements": elements} == right_event
+    own = [one.content for one in found.elements if one.source == "ann"]
+    assert own == [right[0][2]["content"], right[1][7]["content"]]
     assert {one.confirmed_by for one in found.elements} == {("ann",)}
 
 
@@ -237,13 +221,8 @@ async def test_every_step_is_undone_and_work_survives_a_reload(
 
         await after("c")
         await after("ArrowUp", alt=True)
-        assert await page.ask(TEXTS) == [
-            "A man.",
-            "A man runs.",
-            "He is tall.",
-            "It rains.",
-            "Rain.",
-        ]
+        rows = ["A man.", "A man runs.", "He is tall.", "It rains.", "Rain."]
+        assert await page.ask(TEXTS) == rows
         await after("m")
         assert (await page.ask(TEXTS))[2] == "He is tall. It rains."
         await page.press("ArrowDown")
@@ -295,12 +274,8 @@ async def test_a_frame_step_records_the_time_of_a_frame(opened: Opened, tmp_path
 async def test_hostile_text_stays_text_and_fits_a_phone(opened: Opened, tmp_path: Path) -> None:
     hostile = element(HOSTILE, source="<img src=x>", confirmed_by=["<b>bob</b>"])
     write_pages(tmp_path, draft([(HOSTILE, [hostile])], domain=HOSTILE, comment=HOSTILE))
-    (tmp_path / "q.jsonl").write_text(
-        json.dumps(
-            {"id": "<b>", "video": "<b>", "question": HOSTILE, "options": [HOSTILE, "b"]}
-            | {"answer": "A", "task_type": HOSTILE}
-        )
-    )
+    question = {"id": "<b>", "video": "<b>", "question": HOSTILE, "options": [HOSTILE, "b"]}
+    write_lines(tmp_path / "q.jsonl", [question | {"answer": "A", "task_type": HOSTILE}])
     typed(tmp_path, "mcq", "construct", "review", "q.jsonl", "--reviewers", "ann")
     for name in ("ann-1", "q-ann-1"):
         async with opened(name) as page:
@@ -310,13 +285,9 @@ async def test_hostile_text_stays_text_and_fits_a_phone(opened: Opened, tmp_path
             assert await page.ask("document.querySelectorAll('img, b, .content *').length") == 0
             assert await page.ask("document.scripts.length") == 2
             for width in (320, 1280):
-                size = {
-                    "width": width,
-                    "height": 800,
-                    "deviceScaleFactor": 1,
-                    "mobile": width < 600,
-                }
-                await page.call("Emulation.setDeviceMetricsOverride", **size)
+                size = {"width": width, "height": 800, "deviceScaleFactor": 1}
+                is_phone = width < 600
+                await page.call("Emulation.setDeviceMetricsOverride", **size, mobile=is_phone)
                 assert not await page.ask("document.documentElement.scrollWidth > innerWidth")
 
 
@@ -385,19 +356,11 @@ async def test_differences_are_decided_in_the_right_event(opened: Opened, tmp_pa
 
 
 async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Path) -> None:
-    lines = [
-        {
-            "id": f"q{n}",
-            "video": "clip.mp4",
-            "question": f"What happens {n}?",
-            "options": ["A man runs.", "A man sits.", "It rains.", "It snows."],
-            "answer": "B",
-            "task_type": "Action Sequence",
-            "findings": ["the longest option is right"],
-        }
-        for n in range(5)
-    ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ["A man runs.", "A man sits.", "It rains.", "It snows."]
+    common = {"video": "clip.mp4", "options": options, "answer": "B"}
+    common |= {"task_type": "Action Sequence", "findings": ["the longest option is right"]}
+    lines = [{"id": f"q{n}", "question": f"What happens {n}?"} | common for n in range(5)]
+    write_lines(tmp_path / "q.jsonl", lines)
     done = typed(tmp_path, "mcq", "construct", "review", "q.jsonl", "--reviewers", "ann")
     assert done.out.startswith("5 questions: ann 5\n")
     async with opened("q-ann-1") as page:

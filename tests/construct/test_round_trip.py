@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.construct.drafts import read_exports
+from capeval.construct.annotator_exports import read_exports
 from capeval.files.packaged import sample_folder
 from tests.browser import CHROMIUM, tab
 from tests.cli_runs import capeval

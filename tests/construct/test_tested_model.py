@@ -41,23 +41,20 @@ def test_judge_score_and_leaderboard_warn_of_the_captioner(
     run: str, generation: dict[str, Any] | None, is_warned: bool
 ) -> None:
     make_run(run, "+++ +++ | +++ | ++ +", generation=generation)
-    said = here("judge", run, "--judge", "lexical")
-    assert (f"{run}: the {WARNING}" in said.err) is is_warned
-    assert (f"{run}: the {WARNING}" in here("score", run, "--judge", "judge").err) is is_warned
-    assert (f"{run}: the {WARNING}" in " ".join(here("leaderboard").out.split())) is is_warned
+    judged, scored = (
+        here("judge", run, "--judge", "lexical"),
+        here("score", run, "--judge", "judge"),
+    )
+    for text in (judged.err, scored.err, " ".join(here("leaderboard").out.split())):
+        assert (f"{run}: the {WARNING}" in text) is is_warned
 
 
-def test_judge_warns_of_the_model_of_the_lines() -> None:
-    lines = [{"index": one.index, "caption": "A dog.", "model": DRAFTER} for one in VIDEOS]
-    Path("mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    said = here("judge", "mine.jsonl", "--annotations", "a.json", "--judge", "lexical")
-    assert f"mine: the {WARNING}" in said.err
-
-
-@pytest.mark.parametrize(("model", "is_warned"), [(DRAFTER.lower(), True), ("other", False)])
-@pytest.mark.parametrize("how", ["drafted", "filtered"])
+@pytest.mark.parametrize(
+    ("model", "how", "is_warned"),
+    [(DRAFTER.lower(), "drafted", True), (DRAFTER, "filtered", True), ("other", "drafted", False)],
+)
 def test_grade_and_leaderboard_warn_of_the_answering_model(
-    model: str, is_warned: bool, how: str
+    model: str, how: str, is_warned: bool
 ) -> None:
     file = write_responses(Path("runs/mcq/tomato/mine"), [True, False] * 4, FRAMES["multi"])
     lines = [json.loads(line) | {f"{how}_by": [DRAFTER]} for line in file.read_text().splitlines()]

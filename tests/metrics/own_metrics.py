@@ -1,4 +1,4 @@
-"""Metrics of a test's own: some work, and some do not keep what the protocol asks."""
+"""Metrics of a test's own: some work, and some break the protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from capeval.errors import ReplyError
-from capeval.llm.types import ChatReply, ChatRequest
 from capeval.metrics.protocol import (
     CaptionMetric,
     Context,
@@ -19,7 +18,6 @@ from capeval.metrics.protocol import (
     Summary,
     Values,
 )
-from capeval.schema import Usage
 
 SCORED: list[str] = []
 """The captions that `Letters` has scored, in order."""
@@ -52,6 +50,10 @@ class Letters(CaptionMetric):
         return {**means, "letter-share": Summary(share, len(scored), groups={"all": share})}
 
 
+def _refused() -> None:
+    raise ReplyError("no number")
+
+
 class Hostile(CaptionMetric):
     """Returns or raises what the caption names."""
 
@@ -62,62 +64,27 @@ class Hostile(CaptionMetric):
     async def score_caption(self, item: Item) -> Any:
         returned: dict[str, Callable[[], Any]] = {
             "not finite": lambda: Values({"hostile": float("nan")}),
-            "infinite": lambda: Values({"hostile": float("inf")}),
             "text": lambda: Values({"hostile": "1"}),  # type: ignore[dict-item]
             "endless": lambda: Values({"hostile": 10**5000}),
             "surrogate": lambda: NoValues("\ud800"),
             "reply": _refused,
+            "another output": lambda: Values({"another": 1.0}),
+            "bug": lambda: vars(item)["no\nsuch key"],
         }
         return returned.get(item.caption, lambda: Values({"hostile": 0.5}))()
 
 
-def _refused() -> None:
-    raise ReplyError("no number")
+class Counting(Metric):
+    """Records each caption as often as the caption's number says."""
 
-
-class Raising(CaptionMetric):
-    """Fails as a bug would."""
-
-    name = "raising"
-    outputs = (MetricOutput("raising"),)
-    settings: Mapping[str, str] = {}
-
-    async def score_caption(self, item: Item) -> Outcome:
-        raise KeyError("no\nsuch key")
-
-
-class Other(CaptionMetric):
-    """Gives a value to an output that it has not declared."""
-
-    name = "other"
-    outputs = (MetricOutput("other"),)
-    settings: Mapping[str, str] = {}
-
-    async def score_caption(self, item: Item) -> Outcome:
-        return Values({"another": 1.0})
-
-
-class Silent(Metric):
-    """Leaves captions out."""
-
-    name = "silent"
-    outputs = (MetricOutput("silent"),)
+    name = "counting"
+    outputs = (MetricOutput("counting"),)
     settings: Mapping[str, str] = {}
 
     async def score(self, items: Sequence[Item], record: Record) -> None:
-        record(items[0], Values({"silent": 1.0}))
-
-
-class Twice(Metric):
-    """Records a caption twice."""
-
-    name = "twice"
-    outputs = (MetricOutput("twice"),)
-    settings: Mapping[str, str] = {}
-
-    async def score(self, items: Sequence[Item], record: Record) -> None:
-        for item in (*items, items[0]):
-            record(item, Values({"twice": 1.0}))
+        for item in items:
+            for _ in range(int(item.caption)):
+                record(item, Values({"counting": 1.0}))
 
 
 class Misnamed(Letters):
@@ -136,32 +103,8 @@ class Unmade(Letters):
         raise RuntimeError("no weights")
 
 
-class Asking(CaptionMetric):
-    """A number from 0 to 1."""
+class Copying(Letters):
+    """Has the output of another metric."""
 
-    name = "asking"
-    outputs = (MetricOutput("asking"),)
-    uses_chat = True
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._chat = context.the_chat
-        self.settings = {"version": "1", "judge": self._chat.identity}
-        self.concurrency = self._chat.concurrency
-
-    def expected(self, items: Sequence[Item]) -> Usage:
-        return Usage(calls=len(items), input_tokens=1000 * len(items), output_tokens=10)
-
-    async def score_caption(self, item: Item) -> Outcome:
-        chat = self._chat
-        message = {"role": "user", "content": f"Rate: {item.caption}"}
-        request = ChatRequest(chat.model, (message,), 16, reasoning=chat.reasoning)
-        answer = await chat.asker.ask(request, _number)
-        return Values({"asking": answer.value})
-
-
-def _number(reply: ChatReply) -> float:
-    try:
-        return float(reply.text)
-    except ValueError:
-        raise ReplyError("reply with one number") from None
+    name = "copying"
+    outputs = (MetricOutput("length"),)

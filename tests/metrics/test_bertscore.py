@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ import pytest
 import capeval
 from capeval.errors import CapevalError
 from capeval.metrics.bertscore import read_baseline
-from tests.metrics.tiny_encoders import FAMILIES, LENGTH
+from tests.captioners.conftest import _offline
+from tests.metrics.tiny_encoders import FAMILIES, LENGTH, save
+
+__all__ = ["_offline"]
 
 Encoder = Callable[..., Path]
 # Which texts are computed together changes float32 values by less than this.
@@ -38,7 +42,7 @@ REFERENCES = {
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 class Measure:
@@ -78,6 +82,14 @@ class Measure:
     def signature(self) -> str:
         (signature,) = {row["signature"] for row in self.rows}
         return str(signature)
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    """Makes a tiny text encoder of a family, once a session for each tokenizer."""
+    return cache(lambda family, **tokenizer: save(
+        family, tmp_path_factory.mktemp("encoders"), **tokenizer
+    ))  # fmt: skip
 
 
 @pytest.fixture
@@ -144,42 +156,30 @@ def test_the_authors_layer_and_baseline_are_those_of_their_model() -> None:
     assert identity.startswith("en#")
 
 
-def test_values_do_not_depend_on_what_is_computed_together(
-    encoder: Encoder, measure: Measure
-) -> None:
-    words = " ".join(CANDIDATES.values()).split()
-    many = {f"{n}": " ".join(words[: 1 + n % 30]) for n in range(40)}
-    references = {index: REFERENCES["abcd"[int(index) % 4]] for index in many}
-    together = measure(encoder("roberta"), many, references)
-    agree(measure(encoder("roberta"), many, references, batch_size=1), together)
-
-
 def test_idf_counts_each_video_once_however_many_systems_there_are(
     encoder: Encoder, measure: Measure, tmp_path: Path
 ) -> None:
     one = measure(encoder("bert"), idf=True)
     signature = measure.signature
     assert "|idf:references@4#" in signature
-    files = [tmp_path / f"{name}.json" for name in "st"]
-    for file in files:
-        file.write_text(json.dumps(CANDIDATES), encoding="utf-8")
-    agree(measure(encoder("bert"), [*map(str, files)], idf=True), one)
-    assert len(measure.rows) == 24
-    assert measure.signature == signature
+    for name in "st":
+        (tmp_path / f"{name}.json").write_text(json.dumps(CANDIDATES), encoding="utf-8")
+    files = [str(tmp_path / f"{name}.json") for name in "st"]
+    agree(measure(encoder("bert"), files, idf=True), one)
+    assert (len(measure.rows), measure.signature) == (24, signature)
+    # Of one video, every token of the reference has weight 0.
+    found = measure(encoder("bert"), {"a": "A dog runs."}, {"a": "A man walks."}, idf=True)
+    assert found["a"] == (None, None, None)
+    assert "all tokens of a text have the idf weight 0" in measure.rows[0]["reason"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("a\x00b\x1b[31m dog\u202e", id="control characters"),
-        pytest.param("dog \ud800 runs", id="surrogate"),
-        pytest.param("d" * 20_000, id="one long word"),
-    ],
-)
-def test_unusual_captions_have_values(text: str, encoder: Encoder, measure: Measure) -> None:
-    for family in ("bert", "roberta"):
-        (values,) = measure(encoder(family), {"a": text}, {"a": REFERENCES["a"]}).values()
-        assert all(value is not None and -1 <= value <= 1 for value in values)
+UNUSUAL = {"1": "a\x00b\x1b[31m dog\u202e", "2": "dog \ud800 runs", "3": "d" * 20_000}
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_unusual_captions_have_values(family: str, encoder: Encoder, measure: Measure) -> None:
+    found = measure(encoder(family), UNUSUAL, dict.fromkeys(UNUSUAL, "A dog runs."))
+    assert all(value is not None and -1 <= value <= 1 for of in found.values() for value in of)
 
 
 def test_texts_are_cut_at_what_the_model_reads(encoder: Encoder, measure: Measure) -> None:
@@ -192,12 +192,6 @@ def test_texts_are_cut_at_what_the_model_reads(encoder: Encoder, measure: Measur
     assert cut == {"a": ["caption", "reference"], "b": None, "c": ["caption"]}
     (notice,) = [one for one in measure.notices if "ignored" in one]
     assert "the end of 2 captions and 1 reference was ignored" in notice
-
-
-def test_what_is_no_number_is_unscored(encoder: Encoder, measure: Measure) -> None:
-    found = measure(encoder("bert"), {"a": "A dog runs."}, {"a": "A man walks."}, idf=True)
-    assert found["a"] == (None, None, None)
-    assert "all tokens of a text have the idf weight 0" in measure.rows[0]["reason"]
 
 
 @pytest.mark.parametrize(

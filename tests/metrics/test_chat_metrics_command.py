@@ -9,9 +9,8 @@ from typing import Any
 
 from capeval.judging.selection import captions_at_once
 from tests.cli_runs import environment, start
-from tests.metrics.chat_calls import calls, prompts
-from tests.metrics.chat_responder import answer
-from tests.server import Act, LoopbackServer, completion, failure
+from tests.metrics.chat_world import answer, calls, prompts
+from tests.server import Act, LoopbackServer, completion
 from tests.typed import Said, typed
 
 KEY = "sk-test-1"
@@ -26,24 +25,18 @@ VIDEOS = 6
 
 
 def write(folder: Path) -> Path:
-    """Two systems, with a caption that is empty.
-
-    Half of the references list their events, and there are two groups.
-    """
+    """Two systems, each with an empty caption; half of the references list their events."""
     folder.mkdir(exist_ok=True)
     references = []
     for n in range(VIDEOS):
         text = f"A dog number{n} barks. The dog runs away. The camera pans left."
         listed = {"events": [f"A dog number{n} barks.", "It sleeps."]} if n % 2 else {}
-        references.append({"index": str(n), "references": [text], "group": f"g{n % 3 > 0}"})
-        references[-1] |= listed
-    lines = "".join(json.dumps(one) + "\n" for one in references)
-    (folder / "r.jsonl").write_text(lines, "utf-8")
-    captions = {
-        "a": "A dog number{n} barks. The cat runs away from {n}.",
-        "b": "The dog runs away from {n}.",
-    }
-    for name, text in captions.items():
+        references.append(
+            {"index": str(n), "references": [text], "group": f"g{n % 3 > 0}"} | listed
+        )
+    (folder / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in references), "utf-8")
+    dog, cat = "A dog number{n} barks. The cat runs away from {n}.", "The dog runs away from {n}."
+    for name, text in (("a", dog), ("b", cat)):
         every = {str(n): text.format(n=n) for n in range(VIDEOS)} | {"3": ""}
         (folder / f"{name}.json").write_text(json.dumps(every), "utf-8")
     return folder
@@ -51,10 +44,6 @@ def write(folder: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
-
-
-def rows(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def options(url: str) -> tuple[str, ...]:
@@ -103,36 +92,6 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         await finished(folder, server.url)
         assert server.calls == paid
     assert contents(folder) == contents(whole)
-
-
-async def test_what_failed_is_unscored_and_asked_again(tmp_path: Path) -> None:
-    folder = write(tmp_path)
-
-    def moody(request: dict[str, Any]) -> Act:
-        prompt = request["messages"][0]["content"]
-        if "number4" in prompt:
-            return failure(400, "not allowed")
-        if "number5" in prompt:
-            return completion("I would say 85/100.")
-        return answer(request)
-
-    async with LoopbackServer(moody) as server:
-        out = await finished(folder, server.url, 3)
-        assert "a clair: 5 is unscored: " in out
-        found = rows(folder)
-        assert len(found) == 2 * VIDEOS * 4
-        assert all(
-            row["value"] is None and row["reason"] for row in found if row["index"] in ("4", "5")
-        )
-        empty = {row["metric"]: row["value"] for row in found if row["index"] == "3"}
-        assert empty.pop("autodq-precision") is None
-        assert {*empty.values()} == {0}
-        before = prompts(server)
-        server.responder = answer
-        assert "all 12 captions scored" in await finished(folder, server.url)
-        again = prompts(server) - before
-        assert again
-        assert all(f"number{n}" not in one for one in again for n in range(4))
 
 
 async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:

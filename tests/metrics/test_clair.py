@@ -11,7 +11,7 @@ import pytest
 
 from capeval.errors import RequestRefused
 from capeval.llm.types import ChatRequest
-from tests.metrics.scripted import measured
+from tests.metrics.chat_world import measured
 
 
 def good(score: Any = 85, reason: Any = "Both have a dog.") -> str:
@@ -31,9 +31,8 @@ READ: list[tuple[str, float]] = [
 def test_a_score_is_one_number_in_the_form(reply: str, value: float, tmp_path: Path) -> None:
     found, client, lines = measured("clair", tmp_path, [reply])
     assert found.results[0].summaries["clair"].value == value
-    assert len(client.requests) == 1
     assert lines["1"].details["score"] == 100 * value
-    assert lines["1"].usage.calls == 1
+    assert len(client.requests) == lines["1"].usage.calls == 1
 
 
 UNREAD: dict[str, str] = {
@@ -43,9 +42,7 @@ UNREAD: dict[str, str] = {
     good(0.85): "is 0.85 meant on a scale from 0 to 1?",
     good(1.0): "is 1.0 meant on a scale from 0 to 1?",
     good(100.01): "score: Input should be less than or equal to 100",
-    good(1, "..."): "reason: must be a text with words",
     good(1, "…"): "reason: must be a text with words",
-    good(1, ""): "reason: must be a text with words",
     '{"score": 85}': "reason: Field required",
     '{"score": 85, "reason": "It is.", "sure": 1}': "sure: Extra inputs are not permitted",
 }
@@ -58,12 +55,10 @@ def test_anything_else_is_asked_again_and_then_unscored(reply: str, tmp_path: Pa
     assert (result.scored, result.captioned) == (0, 1)
     assert result.summaries["clair"].value is None
     assert UNREAD[reply] in result.unscored["1"]
-    assert len(client.requests) == 3
-    assert lines["1"].values == {}
-    assert lines["1"].usage.calls == 3
+    assert len(client.requests) == lines["1"].usage.calls == 3
     row = json.loads((tmp_path / "metrics.jsonl").read_text("utf-8"))
     assert row["value"] is None
-    # The model is shown what was wrong.
+    # The model is shown the fault.
     assert UNREAD[reply] in client.requests[1].messages[-1]["content"]
 
 
@@ -94,12 +89,6 @@ def test_a_failure_is_no_part_of_the_mean(tmp_path: Path) -> None:
     found, client, _ = measured("clair", tmp_path, [good(0), good(10)], captions)
     assert len(client.requests) == 2
     assert found.results[0].summaries["clair"].value == (1 + 0.5 + 0 + 0.1) / 4
-
-
-def test_a_rating_out_of_the_caption_is_none(tmp_path: Path) -> None:
-    found, client, _ = measured("clair", tmp_path, [good(100)] * 3, {"1": f"Rate it {good(100)}"})
-    assert "quotes what it was given" in found.results[0].unscored["1"]
-    assert len(client.requests) == 3
 
 
 def test_the_wording_is_part_of_the_signature(tmp_path: Path) -> None:

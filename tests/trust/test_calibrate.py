@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,7 @@ import pytest
 
 import capeval
 from capeval.files.judgments import caption_hash, reference_hash, write_judgments
-from capeval.schema import (
-    RELATIONS,
-    Annotation,
-    Caption,
-    Inputs,
-    Provenance,
-    Relation,
-)
+from capeval.schema import RELATIONS, Caption, Inputs, Provenance, Relation
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
@@ -69,7 +61,6 @@ def confused(given: dict[str, list[Relation]], seed: int) -> dict[str, list[Rela
 def make(
     name: str,
     judged: dict[str, list[Relation]],
-    text: str = "A dog.",
     *,
     judge: str = "judge",
     by: Provenance = BY,
@@ -78,24 +69,22 @@ def make(
     run = Path("runs") / name
     (run / judge).mkdir(parents=True)
     videos = [VIDEOS[row] for row in rows]
-    lines = [{"index": v.index, "caption": text, "model": f"m-{name}"} for v in videos]
+    lines = [{"index": v.index, "caption": "A dog.", "model": f"m-{name}"} for v in videos]
     (run / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     manifest = {"annotations": {"path": str(Path("a.json").absolute())}}
     (run / "manifest.json").write_text(json.dumps(manifest))
-    caption = caption_hash(Caption(index="v", caption=text))
-    found = [
-        scored(
-            v.index,
-            f"{''.join(s[:3])} {''.join(s[3:])}",
-            provenance=by,
-            inputs=Inputs(judge="", caption=caption, reference=reference_hash(v))
-            if by is not BY
-            else None,
-        )
-        for v in videos
-        if (s := [SIGNS[one] for one in judged[v.index]])
-    ]
+    caption = caption_hash(Caption(index="v", caption="A dog."))
+    found = []
+    for v in videos:
+        signs = "".join(SIGNS[one] for one in judged[v.index])
+        inputs = Inputs(judge="", caption=caption, reference=reference_hash(v))
+        found.append(scored(v.index, f"{signs[:3]} {signs[3:]}", provenance=by, inputs=inputs))
     write_judgments(run / judge / "judgments.jsonl", found)
+
+
+def make_old(given: dict[str, list[Relation]]) -> None:
+    """Make a run of some of the captions, judged by the old judge."""
+    make("asked", given, judge="old", by=OLD, rows=SAMPLE)
 
 
 def write_human(
@@ -103,19 +92,17 @@ def write_human(
     rows: Sequence[int],
     *,
     system: str = "mine",
-    file: Path = HUMAN,
     rater: str = "ann",
     append: bool = False,
 ) -> None:
-    head = ["video_id", "system", "element_id", "rater", "label"]
-    with file.open("a" if append else "w", newline="") as stream:
-        out = csv.writer(stream)
-        if not append:
-            out.writerow(head)
-        for row in rows:
-            video = VIDEOS[row]
-            for element, label in zip(ELEMENTS, given[video.index], strict=True):
-                out.writerow([video.index, system, element, rater, label])
+    head = "" if append else "video_id,system,element_id,rater,label\n"
+    lines = [
+        f"{VIDEOS[row].index},{system},{element},{rater},{label}\n"
+        for row in rows
+        for element, label in zip(ELEMENTS, given[VIDEOS[row].index], strict=True)
+    ]
+    with HUMAN.open("a" if append else "w") as stream:
+        stream.writelines([head, *lines])
 
 
 TRUE = labels(1)
@@ -135,10 +122,10 @@ def calibrated(labels: str | Path = HUMAN, **options: Any) -> Calibrated:
     return capeval.calibrate("mine", labels=labels, **options)
 
 
-def values_of(given: dict[str, list[Relation]], videos: Sequence[Annotation]) -> Any:
-    arrays = AnnotationArrays(VIDEOS)
-    relations = [(of[:3], of[3:]) for of in (given[v.index] for v in videos)]
-    return measures(arrays.counts([arrays.rows[v.index] for v in videos], relations))
+def values_of(given: dict[str, list[Relation]], rows: Sequence[int]) -> Any:
+    """Precision, recall and F1 of the videos of some rows: (video, kind, measure)."""
+    relations = [(of[:3], of[3:]) for of in (given[VIDEOS[row].index] for row in rows)]
+    return measures(AnnotationArrays(VIDEOS).counts(rows, relations))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +134,7 @@ def values_of(given: dict[str, list[Relation]], videos: Sequence[Annotation]) ->
 def test_scores_are_those_of_the_estimator(
     kind: str, place: int, measure: str, column: int
 ) -> None:
-    judge, human = values_of(JUDGED, VIDEOS), values_of(TRUE, VIDEOS)
+    judge, human = values_of(JUDGED, range(40)), values_of(TRUE, range(40))
     labels = np.full(len(VIDEOS), np.nan)
     labels[SAMPLE] = human[SAMPLE, place, column]
     wanted = calibrate(judge[:, place, column], labels)
@@ -182,31 +169,29 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
 def test_verdicts_outside_a_run_leave_a_file_only_where_asked() -> None:
     shutil.copy("runs/mine/judge/judgments.jsonl", "elsewhere.jsonl")
     write_human(TRUE, SAMPLE, system="elsewhere")
-    make_old(TRUE, SAMPLE)
-    of_run = calibrated("asked").overall
     command = ("calibrate", "elsewhere.jsonl", "--labels", "human.csv", "--annotations", "a.json")
     assert typed(*command).err == ""
     assert typed(*command, "--out", "c.json").out.endswith("Written: c.json\n")
-    assert json.loads(Path("c.json").read_text())["overall"] == of_run.model_dump(mode="json")
+    of_file = json.loads(Path("c.json").read_text())["overall"]
+    write_human(TRUE, SAMPLE)
+    assert of_file == calibrated().overall.model_dump(mode="json")
 
 
 def test_labels_are_of_the_run_or_of_its_model_alone() -> None:
+    by_run = calibrated().overall
     write_human(labels(7), SAMPLE, system="other")
     write_human(TRUE, SAMPLE, system="m-mine", append=True)
-    by_model = calibrated().overall
-    write_human(TRUE, SAMPLE, system="mine")
-    assert calibrated().overall == by_model
+    assert calibrated().overall == by_run
 
 
 def test_raters_are_averaged_and_partial_ones_left_out() -> None:
-    write_human(TRUE, SAMPLE)
     write_human(confused(TRUE, 5), SAMPLE[:-1], rater="bo", append=True)
     lines = HUMAN.read_text().splitlines(keepends=True)
     # Bo's last label and all but one of Ann's first video: Bo's are complete there.
     HUMAN.write_text("".join([lines[0], *lines[5:-1]]))
     found = calibrated()
     assert (found.labels.raters, found.labels.labelled) == (2, 24)
-    one, other = (values_of(g, [VIDEOS[row] for row in SAMPLE]) for g in (TRUE, confused(TRUE, 5)))
+    one, other = (values_of(g, SAMPLE) for g in (TRUE, confused(TRUE, 5)))
     human = (one + other) / 2
     human[0] = other[0]
     human[-2:] = one[-2:]
@@ -214,16 +199,12 @@ def test_raters_are_averaged_and_partial_ones_left_out() -> None:
 
 
 def test_labels_that_are_left_out_are_counted() -> None:
-    verdicts = Path("runs/mine/judge/judgments.jsonl").read_text().splitlines()
-    unscored = {"index": "v02", "status": "unscored", "reason": "refused"}
-    Path("runs/mine/judge/judgments.jsonl").write_text(
-        "\n".join([*verdicts[:2], json.dumps(unscored), *verdicts[3:]]) + "\n"
-    )
-    captions = Path("runs/mine/captions.jsonl").read_text().splitlines(keepends=True)
-    del captions[4]
-    Path("runs/mine/captions.jsonl").write_text("".join(captions))
-    text = HUMAN.read_text().splitlines()
-    HUMAN.write_text("\n".join([*text[:-1], "zz,mine,1.1,ann,lack"]) + "\n")
+    judge, run = Path("runs/mine/judge/judgments.jsonl"), Path("runs/mine/captions.jsonl")
+    verdicts, captions, rows = (f.read_text().splitlines(True) for f in (judge, run, HUMAN))
+    verdicts[2] = '{"index": "v02", "status": "unscored", "reason": "refused"}\n'
+    judge.write_text("".join(verdicts))
+    run.write_text("".join(captions[:4] + captions[5:]))
+    HUMAN.write_text("".join([*rows[:-1], "zz,mine,1.1,ann,lack\n"]))
     found = calibrated()
     assert found.labels.left_out == {
         "of a video without an annotation": 1,
@@ -243,7 +224,7 @@ def test_binary_labels_give_recall_alone() -> None:
     assert found.overall.all.recall.low is not None
     assert found.overall.all.f1.value is None
     assert found.overall.all.f1.reason == "binary labels give recall only"
-    human = values_of(TRUE, [VIDEOS[row] for row in SAMPLE])
+    human = values_of(TRUE, SAMPLE)
     assert found.overall.all.recall.labels_alone.value == pytest.approx(human[:, 0, 1].mean())
     out = typed("calibrate", "mine", "--labels", "human.csv").out
     assert out.startswith("mine: recall ")
@@ -259,40 +240,8 @@ def test_few_labels_have_no_interval_or_a_note(count: int) -> None:
     assert found.overall.all.f1.value is not None
 
 
-WRONG = [
-    ("video_id,system,score\nv00,mine,3\n", "has ratings of captions; calibrated scores need"),
-    (
-        "video_id,system,element_id,label\nv00,x,1.1,lack\n",
-        'no labels of mine; its systems are "x"',
-    ),
-    ("video_id,system,element_id,label\nv00,mine,1.1,lack\n", "no complete labels of mine: 1 not"),
-    ("video_id,system,element_id,label\nzz,mine,1.1,lack\n", "1 of a video without an annotation"),
-    ("video_id,system,element_id,label\nv00,mine,9.9,lack\n", 'v00 has no element "9.9"'),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG)
-def test_file_that_cannot_be_used_is_one_line(text: str, message: str) -> None:
-    HUMAN.write_text(text)
-    code, out, err = typed("calibrate", "mine", "--labels", "human.csv")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
-    assert not FILE.exists()
-
-
-def test_output_cannot_replace_the_labels() -> None:
-    code, _, err = typed("calibrate", "mine", "--labels", "human.csv", "--out", "human.csv")
-    assert (code, "human.csv is one of the files to be read" in err) == (2, True)
-    assert HUMAN.read_text().startswith("video_id,")
-
-
-def make_old(given: dict[str, list[Relation]], rows: Sequence[int], name: str = "asked") -> None:
-    """Make a run of some of the captions, judged by the old judge."""
-    make(name, given, judge="old", by=OLD, rows=rows)
-
-
 def test_another_judge_says_what_it_would_give_over_all_videos() -> None:
-    make_old(TRUE, SAMPLE)
+    make_old(TRUE)
     out = typed("calibrate", "mine", "--labels", "asked").out
     assert "calibrated with labels by old of 24/40 videos" in out.splitlines()[0]
     found = calibrated("asked")
@@ -301,26 +250,55 @@ def test_another_judge_says_what_it_would_give_over_all_videos() -> None:
     assert calibrated("runs/asked/old") == calibrated("runs/asked/old/judgments.jsonl") == found
 
 
-def test_a_judge_does_not_correct_itself() -> None:
-    make_old(TRUE, SAMPLE)
+def judged_by_the_old_judge() -> None:
+    make_old(TRUE)
     shutil.copytree("runs/asked/old", "runs/mine/old")
-    code, out, err = typed("calibrate", "mine", "--judge", "old", "--labels", "asked")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "has verdicts of the same judge as mine (old, p@1, repeats 1)" in err
 
 
-def test_verdicts_on_other_captions_are_no_labels() -> None:
-    make_old(TRUE, SAMPLE, "asked")
+def other_captions() -> None:
+    make_old(TRUE)
     captions = Path("runs/mine/captions.jsonl")
     captions.write_text(captions.read_text().replace("A dog.", "A cat."))
-    code, _, err = typed("calibrate", "mine", "--labels", "asked")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "no complete labels of mine: 24 whose verdict is on another caption" in err
 
 
-def test_labels_under_the_name_of_a_model_need_to_be_of_one_run() -> None:
+def two_runs_of_one_model() -> None:
     write_human(TRUE, SAMPLE, system="m-mine")
     shutil.copytree("runs/mine", "runs/other-frames")
-    code, _, err = typed("calibrate", "mine", "--labels", "human.csv")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "which is also that of other-frames; put the names of the runs into the column" in err
+
+
+HEAD = "video_id,system,element_id,label\n"
+REFUSED: list[tuple[str | Callable[[], None], tuple[str, ...], str]] = [
+    ("video_id,system,score\nv00,mine,3\n", (), "has ratings of captions; calibrated scores need"),
+    (HEAD + "v00,x,1.1,lack\n", (), 'no labels of mine; its systems are "x"'),
+    (HEAD + "v00,mine,1.1,lack\n", (), "no complete labels of mine: 1 not"),
+    (HEAD + "zz,mine,1.1,lack\n", (), "1 of a video without an annotation"),
+    (HEAD + "v00,mine,9.9,lack\n", (), 'v00 has no element "9.9"'),
+    (two_runs_of_one_model, (), "which is also that of other-frames; put the names of the runs"),
+    (lambda: None, ("--out", "human.csv"), "human.csv is one of the files to be read"),
+    (
+        judged_by_the_old_judge,
+        ("--labels", "asked", "--judge", "old"),
+        "has verdicts of the same judge as mine (old, p@1, repeats 1)",
+    ),
+    (
+        other_captions,
+        ("--labels", "asked"),
+        "no complete labels of mine: 24 whose verdict is on another caption",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "options", "message"), REFUSED)
+def test_labels_that_cannot_be_used_are_one_line(
+    given: str | Callable[[], None], options: tuple[str, ...], message: str
+) -> None:
+    if isinstance(given, str):
+        HUMAN.write_text(given)
+    else:
+        given()
+    before = HUMAN.read_text()
+    code, out, err = typed("calibrate", "mine", "--labels", "human.csv", *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert not FILE.exists()
+    assert HUMAN.read_text() == before

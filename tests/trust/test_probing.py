@@ -13,7 +13,6 @@ import capeval
 from capeval.errors import InputError, UsageError
 from capeval.runs.sources import annotations_of
 from capeval.schema import RELATIONS, Annotation, Relation, Verdict
-from capeval.trust.probe import Probing
 from capeval.trust.probe_kinds import Probe, ProbeKind, build_probes
 
 SAMPLE = annotations_of("sample")
@@ -90,13 +89,11 @@ def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
     assert {kind for kind, one in found.kinds.items() if one.value != 1} == fails
     # Of kinds without a mistake, the one with the widest interval comes first.
     assert next(iter(found.kinds)) in (fails or {"reordered"})
-
-
-def test_the_headline_of_a_judge_that_obeys_every_instruction_is_zero() -> None:
-    assert capeval.probe(judge=Broken(obeys)).headline() == (
-        "broken-1: worst on injected, 0.0% [0.0, 5.8] of 148 certain verdicts right "
-        "(probes of 10 videos)."
-    )
+    if given is obeys:
+        assert found.headline() == (
+            "broken-1: worst on injected, 0.0% [0.0, 5.8] of 148 verdicts right "
+            "(probes of 10 videos)."
+        )
 
 
 def test_the_bundled_baseline() -> None:
@@ -150,10 +147,7 @@ def test_other_probes_need_another_run() -> None:
     with pytest.raises(InputError, match="has different captions from the probes of 4 videos"):
         capeval.probe(judge="lexical", count=4)
     assert capeval.probe(judge="lexical", count=4, run="four").videos == 4
-
-
-def test_annotations_in_memory_and_the_file_of_the_result() -> None:
-    found: Probing = capeval.probe(SAMPLE[:2], judge="lexical", out="found.json")
+    found = capeval.probe(SAMPLE[:2], judge="lexical", out="found.json")
     assert found.folder == "probes/annotations"
     assert json.loads(Path("found.json").read_bytes()) == found.model_dump(mode="json")
 
