@@ -39,9 +39,8 @@ from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
 from capeval.show.table import LINE, Kind, Page, Row, Table, columns
 from capeval.text import counted
-from capeval.video.frames import Timeline, file_size
-from capeval.video.pyav_decoder import PyAVDecoder
-from capeval.video.sampling import Choice, Fps
+from capeval.video.decoding import PyAVDecoder, file_size
+from capeval.video.sampling import Choice, Fps, Timeline
 
 # The share of a video that may be black or frozen: half is a fault, a title or a pause is not.
 _MOST_EMPTY = 0.35
