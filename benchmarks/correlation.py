@@ -23,7 +23,7 @@ from capeval.correlation.joining import Joined
 from capeval.correlation.protocols import protocol
 from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.ratings import Keys
-from capeval.stats.design import Design
+from capeval.stats.correlation import Design
 from capeval.stats.values import Floats, GroupingName
 
 __all__ = ["measure"]

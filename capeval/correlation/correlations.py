@@ -41,8 +41,7 @@ from capeval.show.table import (
     columns,
     table_of,
 )
-from capeval.stats.correlation import STATISTICS
-from capeval.stats.design import GROUPINGS
+from capeval.stats.correlation import GROUPINGS, STATISTICS
 from capeval.stats.values import Coefficient
 from capeval.text import counted, one_line
 

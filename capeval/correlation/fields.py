@@ -93,10 +93,6 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "few": lambda v: (
         f"only {counted(v['count'], v['unit'])} (fewer than 30): intervals will be wide"
     ),
-    "many": lambda v: (
-        f"groups of more than {v['captions']:,} captions ({listed(v['groupings'])}) have intervals "
-        "of Spearman's rho and Pearson's r only"
-    ),
     "not_tunas_design": lambda v: (
         "the protocol tuna is for one caption of each of 40 videos; only then are values "
         f"comparable with the paper's; here are {counted(v['rows'], 'caption')} of "

@@ -13,7 +13,7 @@ from capeval.errors import InputError
 from capeval.files.label_matching import hint_of, look_alike
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import IfMissing, Key, Keys, RatingTable, caption_name
-from capeval.stats.design import Design
+from capeval.stats.correlation import Design
 from capeval.stats.values import Floats
 from capeval.text import counted, listed, one_line, shown
 

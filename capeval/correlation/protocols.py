@@ -9,8 +9,7 @@ from statistics import NormalDist
 
 from capeval.errors import UsageError
 from capeval.scoring.score_parts import ResultModel
-from capeval.stats.correlation import STATISTICS
-from capeval.stats.design import GROUPINGS
+from capeval.stats.correlation import GROUPINGS, STATISTICS
 from capeval.stats.values import UPPER, GroupingName
 from capeval.text import nearest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -15,14 +15,15 @@ from capeval.correlation.protocols import StudyProtocol
 from capeval.schema import RaterMode
 from capeval.stats.agreement import combine
 from capeval.stats.correlation import (
-    LARGEST,
+    GROUPINGS,
     STATISTICS,
     Correlated,
+    Design,
     Statistic,
     correlated,
+    group_means,
     why_missing,
 )
-from capeval.stats.design import GROUPINGS, Design, group_means
 from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.sign_flips import holm, rank_clusters
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
@@ -67,7 +68,7 @@ def analyse(
     joined = in_order(joined)
     ways = settings.protocol.pairs
     for scores in _scores_of(joined, settings, notices):
-        notices += _notices(scores, {grouping for _, grouping in ways})
+        notices += _notices(scores)
         found: dict[tuple[str, GroupingName], _Way] = {}
         for grouping in dict.fromkeys(grouping for _, grouping in ways):
             names = [statistic for statistic, of in ways if of == grouping]
@@ -103,15 +104,12 @@ def _scores_of(joined: Joined, settings: Analysis, notices: list[Notice]) -> lis
     return found
 
 
-def _notices(scores: _Scores, groupings: Collection[GroupingName]) -> list[Notice]:
+def _notices(scores: _Scores) -> list[Notice]:
     design, found = scores.design, []
     if design.videos < FEW:
         unit = "video" if design.repeats else "caption"
         kind = "too_few" if design.videos < FEWEST else "few"
         found.append(scores.notice(kind, count=design.videos, unit=unit))
-    sizes = {"pooled": design.rows, "within_system": int(np.bincount(design.system).max())}
-    if large := [name for name, size in sizes.items() if size > LARGEST and name in groupings]:
-        found.append(scores.notice("many", groupings=large, captions=LARGEST))
     ties = [scores.notice("ties", share=_tie_share(scores.y))]
     ties += [
         Notice(kind="ties", metric=name, values={"share": _tie_share(values)})
@@ -240,7 +238,7 @@ def _by_grouping(
     seed: int,
 ) -> list[_Way]:
     by_metric = {
-        metric: correlated(x, scores.y, scores.design, grouping, left_out=True)
+        metric: correlated(x, scores.y, scores.design, grouping)
         for metric, x in scores.metrics.items()
     }
     drawn: dict[str, Values] | Missing = Missing("only systems' means are drawn")

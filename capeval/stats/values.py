@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,6 @@ class Missing:
 Value = float | Missing
 
 
-class Bounds(Protocol):
-    """The ends of an interval."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval."""
@@ -61,14 +52,13 @@ class Coefficient:
     reason: str | None = None
 
     @classmethod
-    def of(cls, value: Value, interval: Bounds | Missing | None = None) -> Coefficient:
-        """Return a value and, if there is one, its interval."""
-        for one in (value, interval):
-            if isinstance(one, Missing):
-                return cls(number_of(value), reason=one.reason)
-        if interval is None or isinstance(interval, Missing):
-            return cls(number_of(value))
-        return cls(number_of(value), interval.low, interval.high)
+    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Coefficient:
+        if isinstance(value, Missing):
+            return cls(None, reason=value.reason)
+        if isinstance(interval, Missing):
+            return cls(number_of(value), reason=interval.reason)
+        ends = (interval.low, interval.high) if interval else ()
+        return cls(number_of(value), *ends)
 
 
 def number_of(value: Value) -> float | None:

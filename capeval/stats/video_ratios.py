@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from capeval.stats.jackknife import FEWEST
 from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing
 
-MANY_VIDEOS = 3_000
-"""With more videos, intervals of shares have the ends of `share_ends` alone: they are as good, and
-10,000 resamples would take seconds."""
-
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
 # Counts that are worked on at once, so that they stay in the processor's cache.
@@ -92,8 +88,6 @@ class VideoRatios:
             missed = 1 - 0.025 ** (1 / videos)
             return Interval(max(0.0, value - missed), min(1.0, value + missed))
         ends = share_ends(part[whole > 0], whole[whole > 0])
-        if self.videos > MANY_VIDEOS:
-            return Interval(*ends)
         found = percentiles(self._shares[:, column], units=videos, around=value)
         if isinstance(found, Missing):
             return found
@@ -109,10 +103,6 @@ class VideoRatios:
             return Missing("no answer of one side is right")
         shares = part.sum(axis=0) / whole.sum(axis=0)
         change = float(shares[0] / shares[1])
-        if self.videos > MANY_VIDEOS:
-            deviations = (part - shares * whole) / part.sum(axis=0)
-            low, high = ratio_ends(change, deviations[:, 0], deviations[:, 1], videos)
-            return Interval(low - 1, high - 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             values = self._shares[:, column] / self._shares[:, base]
         values[~np.isfinite(values)] = np.nan
@@ -283,8 +273,6 @@ least 92%, and 90% where 15 to 25 observations are right at .99 or more; without
 FEWEST_CLUSTERS = 10
 """With fewer, a variance between clusters cannot be estimated: each counts as one observation."""
 
-_Z = 1.959963984540054
-
 
 def wilson(proportion: float, n: float) -> tuple[float, float]:
     """Return the 95% score interval of a proportion of `n` observations (Wilson, 1927).
@@ -295,11 +283,14 @@ def wilson(proportion: float, n: float) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (0.929, 1.0)
     """
+    from scipy.special import ndtri
+
     if n <= 0:
         return 0.0, 1.0
-    scale = 1 + _Z * _Z / n
-    center = proportion + _Z * _Z / (2 * n)
-    reach = _Z * math.sqrt(proportion * (1 - proportion) / n + _Z * _Z / (4 * n * n))
+    z = float(ndtri(UPPER))
+    scale = 1 + z * z / n
+    center = proportion + z * z / (2 * n)
+    reach = z * math.sqrt(proportion * (1 - proportion) / n + z * z / (4 * n * n))
     return max(0.0, (center - reach) / scale), min(1.0, (center + reach) / scale)
 
 

@@ -16,7 +16,7 @@ from capeval.correlation.protocols import EVERYTHING
 from capeval.correlation.video_level import Analysis, analyse
 from capeval.files.ratings import Keys
 from capeval.stats import correlation
-from capeval.stats.design import Design
+from capeval.stats.correlation import Design
 from capeval.stats.sign_flips import holm
 from capeval.stats.values import Floats
 
