@@ -22,7 +22,7 @@ from capeval.correlation.fields import (
     notice_lines,
 )
 from capeval.correlation.protocols import PUBLISHED_NOTE, Published
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result
 from capeval.show.table import (

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from capeval.files.label_matching import hint_of
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.stats.values import Coefficient, GroupingName
 from capeval.text import counted, listed
 

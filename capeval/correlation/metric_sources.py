@@ -19,7 +19,8 @@ from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
 from capeval.schema import Annotation, Judgment, Scored
 from capeval.scoring import MEASURES, AnnotationArrays, measures
-from capeval.scoring.verdicts import judged_by, signature_of, snapshots_notice, stored_judgments
+from capeval.scoring.judged_run import signature_of
+from capeval.scoring.verdicts import judged_by, snapshots_notice, stored_judgments
 from capeval.text import counted, cut, listed
 
 METRICS = "metrics.jsonl"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from capeval.errors import UsageError
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.stats.correlation import GROUPINGS, STATISTICS
 from capeval.stats.values import UPPER, GroupingName
 from capeval.text import nearest

@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capeval.comparing.comparison import Comparison
-from capeval.comparing.differences import Differences
+from capeval.comparing.comparison import Comparison, Differences
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.counts import WAYS, Way

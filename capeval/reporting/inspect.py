@@ -41,7 +41,7 @@ from capeval.schema import (
 )
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
-from capeval.scoring.score_parts import VideoScore
+from capeval.scoring.scores import VideoScore
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns

@@ -44,7 +44,7 @@ from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, HumanLabel
 from capeval.scoring import GROUPS, MEASURES
 from capeval.scoring.counts import COUNTS
 from capeval.scoring.judged_run import JudgedRun
-from capeval.scoring.score_parts import VideoScore
+from capeval.scoring.scores import VideoScore
 from capeval.show.numbers import percent, points, tenths
 from capeval.video import FrameReader, open_reader
 

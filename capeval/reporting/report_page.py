@@ -9,8 +9,7 @@ from typing import Any, get_args
 from markupsafe import Markup
 
 from capeval.comparing.compare import compare_judged
-from capeval.comparing.comparison import Comparison, Contender
-from capeval.comparing.differences import Difference, PairDifference
+from capeval.comparing.comparison import Comparison, Contender, Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
 from capeval.errors import UsageError
 from capeval.files.annotations import annotations_hash

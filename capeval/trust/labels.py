@@ -17,7 +17,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_metric
 from capeval.schema import LabelScale, Relations
 from capeval.scoring.judged_run import JudgedRun, load_judged
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.scoring.verdicts import JudgeIdentity
 from capeval.text import listed, shown
 
