@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from capeval.correlation.correlations import Correlations
 from capeval.correlation.element_level import element_tables, human_labels, unjudged
 from capeval.correlation.fields import Elements, Notice
-from capeval.correlation.human_ceiling import agreement_of
 from capeval.correlation.joining import Joined, join, without_incomplete
 from capeval.correlation.metric_sources import (
     METRICS,
@@ -23,7 +22,7 @@ from capeval.correlation.metric_sources import (
     judged_runs,
 )
 from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import Analysis, agreement_of, analyse
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.label_matching import hint_of, look_alike

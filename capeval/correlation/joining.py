@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,7 @@ _NAMED = 5
 class Joined:
     """Captions that have a human score and a score of every metric.
 
-    `ratings` is (raters, captions), each of `metrics` (captions,); `design` has the number of each
-    caption's video and system.
+    `ratings` is (raters, captions), each of `metrics` (captions,).
     """
 
     human: str
@@ -34,8 +34,12 @@ class Joined:
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats]
-    design: Design
-    warnings: tuple[Notice, ...]
+    warnings: tuple[Notice, ...] = ()
+
+    @cached_property
+    def design(self) -> Design:
+        """The number of each caption's video and system."""
+        return Design(self.keys.video, self.keys.system)
 
 
 def unmatched(
@@ -140,7 +144,7 @@ def join(
     """Join on video and system; every metric is compared on the same captions.
 
     Unrated captions are ignored. A rated caption without a score of a metric is an error, or with
-    "drop" it is left out with a notice.
+    "drop" it is left out with a notice. Captions are sorted by the names of video and system.
     """
     total = len(human.keys)
     kept = np.ones(total, dtype=bool)
@@ -171,13 +175,16 @@ def join(
             "name the metrics with --metric",
             file=human.file,
         )
-    keys, ratings = human.keys, human.ratings
-    if not kept.all():
-        keys = keys.take(np.flatnonzero(kept).tolist())
-        ratings = ratings[:, kept]
-        columns = {name: values[kept] for name, values in columns.items()}
-    design = Design(keys.video, keys.system)
-    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(notices))
+    # By name, so that the order of the files' rows changes no number.
+    rows = sorted(np.flatnonzero(kept).tolist(), key=lambda row: tuple(map(str, human.keys[row])))
+    return Joined(
+        human.name,
+        human.keys.take(rows),
+        human.raters,
+        human.ratings[:, rows],
+        {name: values[rows] for name, values in columns.items()},
+        tuple(notices),
+    )
 
 
 def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
@@ -198,20 +205,4 @@ def _alike(lacking: Sequence[Key], metric: MetricScores) -> tuple[str, str] | No
     videos, systems = {video for video, _ in scored}, {system or "" for _, system in scored}
     return look_alike((v for v, _ in lacking if v not in videos), videos) or look_alike(
         (system for _, system in lacking if system and system not in systems), systems
-    )
-
-
-def in_order(joined: Joined) -> Joined:
-    """Return the captions sorted and numbered by the names of video and system."""
-    video, system = (
-        np.unique(np.array(names, dtype=object), return_inverse=True)[1]
-        for names in ([v for v, _ in joined.keys], [s or "" for _, s in joined.keys])
-    )
-    order = np.lexsort((system, video))
-    return replace(
-        joined,
-        keys=joined.keys.take(order.tolist()),
-        ratings=joined.ratings[:, order],
-        metrics={name: values[order] for name, values in joined.metrics.items()},
-        design=Design(video[order], system[order]),
     )
