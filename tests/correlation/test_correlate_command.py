@@ -16,13 +16,12 @@ from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
 from tests.cli_runs import run
-from tests.correlation.making import correlate, make_run, write_annotations
+from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 
 LACKING = (
     "name a file that has it with --annotations, or leave such captions out with --missing drop"
 )
-LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
 def found(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -56,19 +55,6 @@ def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path
     for path, lines in zip(paths, (human, metric), strict=True):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return paths
-
-
-def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
-    """Write labels of elements: by (video, system), events apart by blanks."""
-    lines = ["video_id,system,element_id,label"]
-    for (video, system), letters_of in labels.items():
-        for event, letters in enumerate(letters_of.split(), start=1):
-            for place, letter in enumerate(letters, start=1):
-                label = str(int(letter == "+")) if binary else LABELS[letter]
-                lines.append(f"{video},{system},{event}.{place},{label}")
-    path = folder / "human.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
