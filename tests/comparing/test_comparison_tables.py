@@ -127,21 +127,8 @@ def test_hostile_names_stay_text(form: Format, make: Any) -> None:
         assert not any(line.startswith("[") for line in lines)
 
 
-def wordy(base: Comparison) -> Comparison:
-    """Return the same with words in the place of short names."""
-    element = base.flips.elements[0].model_copy(update={"content": "several words " * 20})
-    bucket = next(iter(base.by.events.values()))
-    domains = {"Natural Landscape and Wildlife": bucket, "a_domain_of_one_long_word_only": bucket}
-    return base.model_copy(
-        update={
-            "flips": base.flips.model_copy(update={"elements": (element,)}),
-            "by": base.by.model_copy(update={"domain": domains}),
-        }
-    )
-
-
 @pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
-@pytest.mark.parametrize("found", [example(), wordy(comparison()), matrix("low", "high", "same")])
+@pytest.mark.parametrize("found", [example(), matrix("low", "high", "same")])
 def test_tables_of_a_paper_fit_its_text(tmp_path: Path, found: Comparison | Matrix) -> None:
     body = shown(found, form="latex")
     printed = typeset(tmp_path, body)
@@ -186,12 +173,6 @@ def test_flips_are_of_the_videos_that_moved_furthest_two_of_each_first() -> None
     assert [(str(row[0])[0], row[-1]) for row in table.rows] == [
         ("b", "3"), ("b", "2"), ("c", "1"), ("a", "3"), ("b", "1")
     ]  # fmt: skip
-
-
-def test_of_videos_that_moved_alike_the_first_of_the_file_comes_first() -> None:
-    found = flipped(("a", 1), moved={"b": 0.2, "a": 0.2, "d": -0.2, "c": -0.2})
-    moved = [s for s in found.pages(full=True)[0].tables if s.title.startswith("Largest ")]
-    assert [[row[0] for row in table.rows] for table in moved] == [["b", "a"], ["d", "c"]]
 
 
 def test_every_table_of_a_paper_says_what_it_is_of_and_what_to_beware_of() -> None:

@@ -82,16 +82,6 @@ def test_p_of_tied_and_missing_differences_is_that_by_hand(values: NDArray[np.in
         assert p == pytest.approx(exact(there)) if len(there) else np.isnan(p)
 
 
-def test_a_row_that_a_column_lacks_does_not_count() -> None:
-    table = gaps(40, columns=2)
-    table[25:, 1] = np.nan
-    both = sign_flips(table, resamples=20_000)
-    alone = sign_flips(table[:25, 1:], resamples=20_000)
-    assert both[1] == pytest.approx(alone[0], abs=0.02)
-    assert np.isnan(sign_flips(np.full((4, 1), np.nan), resamples=99))[0]
-    assert np.isnan(sign_flips(np.zeros((0, 1)), resamples=99))[0]
-
-
 def test_p_is_never_0_and_1_where_nothing_differs() -> None:
     table = np.stack([np.ones(50), np.zeros(50), -np.ones(50)], axis=1)
     assert sign_flips(table, resamples=999).tolist() == [0.001, 1.0, 0.001]
