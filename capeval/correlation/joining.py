@@ -38,8 +38,13 @@ class Joined:
 
     @cached_property
     def design(self) -> Design:
-        """The number of each caption's video and system."""
-        return Design(self.keys.video, self.keys.system)
+        """The number of each caption's video and system, in the order of their names."""
+        systems = self.keys.systems or [""] * len(self.keys)
+        video, system = (
+            np.unique(np.array(names, dtype=object), return_inverse=True)[1]
+            for names in (self.keys.videos, systems)
+        )
+        return Design(video, system)
 
 
 def unmatched(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Self
 
 from capeval.correlation.element_level import ElementLabels, verdicts_on
 from capeval.errors import InputError, UsageError
 from capeval.files.judgments import caption_hash
 from capeval.files.label_matching import hint_of, look_alike
-from capeval.files.metrics import MetricFile, MetricScores, load_metrics
+from capeval.files.metrics import MetricScores, load_metrics
 from capeval.files.ratings import Key, caption_name
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
@@ -27,6 +26,9 @@ METRICS = "metrics.jsonl"
 """The file of a run that `capeval metrics` writes."""
 JUDGMENTS = "judgments.jsonl"
 """The file of a judge's folder that has its verdicts; any other file has scores."""
+
+Systems = Collection[str | None]
+"""The systems that the human file names; None if it names none."""
 
 
 @dataclass
@@ -81,37 +83,41 @@ class NamedMetric:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A measured run: its judges, the names that it may have in a human file, its annotations.
+    """A run with its judges, its possible names in a human file, and its annotations.
 
-    `metrics` is the file that `capeval metrics` has written in it.
+    `measured` is whether `capeval metrics` has computed metrics for it.
     """
 
     run: RunFolder
     judges: Sequence[JudgeFolder]
     names: Sequence[str]
     annotations: str | None
-    metrics: Path | None = None
+    measured: bool
 
-    @classmethod
-    def read(cls, run: RunFolder, *, annotated: bool, judge: str | None) -> Self:
-        """Read what is needed to choose a run, and its annotations if they are to be used.
 
-        Raises
-        ------
-        InputError, UsageError
-            They cannot be read.
-        """
-        judges = run.judges(judge)
-        named = annotations_named_by(run.path) if judges and annotated else None
-        if named is not None:
-            annotations_of(named)
-        metrics = run.path / METRICS if (run.path / METRICS).is_file() else None
-        return cls(run, judges, _names(run) if judges or metrics else (), named, metrics)
+def _measured_run(run: RunFolder, *, annotated: bool, judge: str | None) -> MeasuredRun:
+    judges, measured = run.judges(judge), (run.path / METRICS).is_file()
+    named = annotations_named_by(run.path) if judges and annotated else None
+    if named is not None:
+        annotations_of(named)
+    return MeasuredRun(run, judges, _names(run) if judges or measured else (), named, measured)
+
+
+def _names(run: RunFolder) -> list[str]:
+    models = {one.model for one in run.read_captions() if one.model} if run.exists() else set()
+    return [run.name, *(models if len(models) == 1 else [])]
+
+
+def _system_of(names: Sequence[str], systems: Systems) -> str | None:
+    """Return the name of a run in the human file: its own, else its captions' model."""
+    if None in systems:
+        return None
+    return next((name for name in names if name in systems), names[0])
 
 
 def judged_runs(
     runs: Path,
-    systems: Collection[str | None],
+    systems: Systems,
     on_notice: Callable[[str], None],
     *,
     annotated: bool = True,
@@ -128,76 +134,53 @@ def judged_runs(
     InputError
         No run is judged (by `judge`), or none is of these systems.
     """
-    read = partial(MeasuredRun.read, annotated=annotated, judge=judge)
+    read = partial(_measured_run, annotated=annotated, judge=judge)
     every = [*attempt(read, RunFolder.all(runs), on_notice)]
     if judge is not None and not any(one.judges for one in every):
         raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
-    judged = [one for one in every if one.judges or one.metrics]
+    judged = [one for one in every if one.judges or one.measured]
     if not judged:
         raise InputError(
             "contains no judged run; run `capeval judge` first (without a name it judges the "
             "bundled sample), or name metrics with --metric",
             file=runs,
         )
-    if None in systems:
-        meant = _own(judged)
-        if len(meant) > 1:
-            raise InputError(
-                f"contains {counted(len(meant), 'judged run')} "
-                f"({listed([one.run.name for one in meant])}), but the human file has no column "
-                "`system`: add it, or name one run with --metric",
-                file=runs,
-            )
-        return meant
-    found = _own([one for one in judged if _system_of(one.names, systems) in systems])
-    if found:
-        if aside := [one.run.name for one in judged if one not in found]:
-            on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
-        return found
-    names = [name for one in judged for name in one.names]
-    rated = sorted(str(name) for name in systems)
-    raise InputError(
-        f"its judged runs are {listed(dict.fromkeys(names), 3)}, but human raters rated "
-        f"{listed(rated, 3)}{hint_of(look_alike(rated, names))}; `system` in the human file must "
-        "be the name of a run or the model of its captions",
-        file=runs,
-    )
-
-
-def _own(runs: list[MeasuredRun]) -> list[MeasuredRun]:
-    """Return the user's own runs; if there are none, those of the sample."""
-    return [one for one in runs if not is_bundled(one.run.name)] or runs
-
-
-def _names(run: RunFolder) -> list[str]:
-    if not run.exists():
-        return [run.name]
-    models = {caption.model for caption in run.read_captions() if caption.model}
-    return [run.name, *(models if len(models) == 1 else [])]
-
-
-def _captions_of(run: RunFolder) -> dict[Key, str]:
-    """Return the hashes of a run's captions, as `capeval metrics` names them."""
-    return {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
-
-
-def _system_of(names: Sequence[str], systems: Collection[str | None]) -> str:
-    """Return the name of a run in the human file: its own, else its captions' model."""
-    return next((name for name in names if name in systems), names[0])
+    rated = [one for one in judged if _system_of(one.names, systems) in systems]
+    found = [one for one in rated if not is_bundled(one.run.name)] or rated
+    if not found:
+        names = [name for one in judged for name in one.names]
+        wanted = sorted(map(str, systems))
+        raise InputError(
+            f"its judged runs are {listed(dict.fromkeys(names), 3)}, but human raters rated "
+            f"{listed(wanted, 3)}{hint_of(look_alike(wanted, names))}; `system` in the human file "
+            "must be the name of a run or the model of its captions",
+            file=runs,
+        )
+    if None in systems and len(found) > 1:
+        raise InputError(
+            f"contains {counted(len(found), 'judged run')} "
+            f"({listed([one.run.name for one in found])}), but the human file has no column "
+            "`system`: add it, or name one run with --metric",
+            file=runs,
+        )
+    aside = [one.run.name for one in judged if one not in found]
+    if aside and None not in systems:
+        on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
+    return found
 
 
 def gather(
     named: Sequence[NamedMetric],
     runs: Sequence[MeasuredRun],
     annotations: Sequence[Annotation] | None,
-    systems: Collection[str | None],
+    systems: Systems,
     on_notice: Callable[[str], None],
     columns: Mapping[str, str],
 ) -> Sources:
-    """Read all metrics: those named, and every judge of some runs.
+    """Read all metrics: the named ones, and every judge of some runs.
 
-    Verdicts of these runs that cannot be read, or of which none is scored, are left out with a
-    notice. `columns` are those of files of scores by capeval's names.
+    Verdicts of these runs that cannot be read, or without a single score, are left out with a
+    notice. `columns` are the columns of files of scores by capeval's names.
 
     Raises
     ------
@@ -212,49 +195,53 @@ def gather(
         _judged(sources, name, path, judgments, annotations or (), systems, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
-    for metric in [metric for run in runs for metric in _measured(run, systems)]:
-        sources.add(metric)
-    for one in named:
-        path = one.path
-        if path.is_dir() or path.name == JUDGMENTS:
-            judgments = _judgments(path, annotations)
-            _judged(sources, one.name, path, judgments, annotations or (), systems)
-            continue
-        file = load_metrics(path, one.name, columns)
-        if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
-            for metric in file.metrics:
-                metric.leave_out_changed(_captions_of(run))
-        sources.headers[path] = file.header
-        sources.read.setdefault(path.resolve(), set()).update(file.read)
-        for metric in _chosen(file, one):
-            sources.add(metric)
+    for one in runs:
+        for metric in _measured(one) if one.measured else ():
+            sources.add(metric.of_system(_system_of(one.names, systems)))
+    for each in named:
+        if each.path.is_dir() or each.path.name == JUDGMENTS:
+            judgments = _judgments(each.path, annotations)
+            _judged(sources, each.name, each.path, judgments, annotations or (), systems)
+        else:
+            _read_file(sources, each, columns)
     return sources
 
 
-def _measured(run: MeasuredRun, systems: Collection[str | None]) -> list[MetricScores]:
+def _measured(one: MeasuredRun) -> list[MetricScores]:
     """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
-    if run.metrics is None:
-        return []
-    system = None if None in systems else _system_of(run.names, systems)
-    found = load_metrics(run.metrics, METRICS).metrics
+    found = load_metrics(one.run.path / METRICS, METRICS).metrics
+    _leave_out_changed(found, one.run)
     for metric in found:
-        metric.leave_out_changed(_captions_of(run.run))
         metric.name = metric.own or metric.name
         metric.found = True
-    return [metric.of_system(system) for metric in found]
+    return found
 
 
-def _chosen(file: MetricFile, named: NamedMetric) -> Sequence[MetricScores]:
-    """Return the metrics that are meant of a file that is named."""
-    if named.own is None:
-        return file.metrics
-    found = [metric for metric in file.metrics if metric.own == named.own]
-    if not found:
+def _leave_out_changed(metrics: Sequence[MetricScores], run: RunFolder) -> None:
+    now = {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
+    for metric in metrics:
+        metric.leave_out_changed(now)
+
+
+def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str]) -> None:
+    """Add the metrics of a file of scores, or the one metric of it that is named."""
+    path = named.path
+    file = load_metrics(path, named.name, columns)
+    if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
+        _leave_out_changed(file.metrics, run)
+    sources.headers[path] = file.header
+    sources.read.setdefault(path.resolve(), set()).update(file.read)
+    for metric in file.metrics:
+        if named.own is None:
+            sources.add(metric)
+        elif metric.own == named.own:
+            metric.name = named.name
+            sources.add(metric)
+            return
+    if named.own is not None:
         own = [metric.own for metric in file.metrics if metric.own is not None]
         has = f"it has {listed(own)}" if own else "it has one metric without a name; omit the name"
-        raise InputError(f"has no metric {cut(named.own)}; {has}", file=named.path)
-    found[0].name = named.name
-    return found
+        raise InputError(f"has no metric {cut(named.own)}; {has}", file=path)
 
 
 def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
@@ -280,37 +267,35 @@ def _judged(
     path: Path,
     judgments: Sequence[Judgment],
     annotations: Sequence[Annotation],
-    systems: Collection[str | None],
+    systems: Systems,
     *,
     found: bool = False,
 ) -> None:
     """Add the three measures of a judge, and its verdicts on elements."""
-    reference = AnnotationArrays(annotations)
-    run = run_around(path)
-    system = _system_of(_names(run), systems) if run and None not in systems else None
-    if run is None and None not in systems and len(systems) == 1:
+    reference, run = AnnotationArrays(annotations), run_around(path)
+    system = _system_of(_names(run), systems) if run else None
+    if run is None and len(systems) == 1:
         system = next(iter(systems))
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    rows = [reference.rows[judgment.index] for judgment in scored]
-    values = measures(reference.counts(rows, [judgment.relations for judgment in scored]))[:, 0]
-    keys = [(judgment.index, system) for judgment in scored]
+    scored = {one.index: one for one in judgments if isinstance(one, Scored)}
+    rows = [reference.rows[index] for index in scored]
+    values = measures(reference.counts(rows, [one.relations for one in scored.values()]))[:, 0]
     missing = {
         (one.index, system): f"unscored: {one.reason}"
         for one in judgments
         if not isinstance(one, Scored)
     }
-    signature = signature_of(annotations, judgments)
+    keys: list[Key] = [(index, system) for index in scored]
     for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
         metric = MetricScores(
             f"{name}:{measure}",
             scores=dict(zip(keys, column, strict=True)),
             missing=dict(missing),
             sources=[str(path)],
-            signatures=[signature],
+            signatures=[signature_of(annotations, judgments)],
             measure=measure,
             found=found,
         )
         sources.add(metric)
     verdicts = sources.judges.setdefault(name, {})
-    for key, judgment in zip(keys, scored, strict=True):
+    for key, judgment in zip(keys, scored.values(), strict=True):
         verdicts |= verdicts_on(key, judgment.relations)
