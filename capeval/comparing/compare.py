@@ -224,9 +224,9 @@ def _settings(runs: Mapping[str, JudgedRun], resamples: int, seed: int) -> dict[
 class _RunMeasures:
     """Measures of one run's videos.
 
-    `values` (videos, 5 groups, 3 measures) are those of the final labels (with repeats, the
-    majority); `repeats` (repeats, videos, 5, 3) those of each repeat of the judge, or the `values`
-    if it judged once. NaN means that a video has no element of the type.
+    `values` (videos, 5 groups, 3 measures) belong to the final labels (with repeats, the
+    majority), `repeats` (repeats, videos, 5, 3) to each repeat of the judge; of a single repeat
+    they are the `values`. NaN means that a video has no element of the type.
     """
 
     values: Floats

@@ -243,7 +243,7 @@ class _Compared(Result, ResultModel):
     def rendered(self, form: Format) -> str:
         if form != "latex":
             return super().rendered(form)
-        # A paper may have one of the tables alone: every caption says what was compared.
+        # A paper may show one table alone: every caption names the runs and the measurement.
         whose = f"{_names(self.sides)}; " if len(self.sides) == 2 else ""
         about = whose + _measurement(self.sides)
         return rendered([replace(page, about=about) for page in self.pages(full=True)], form)
@@ -267,7 +267,7 @@ class _Compared(Result, ResultModel):
         return f"{mark}{what} {over}{f' ({part})' if part else ''}."
 
     def _page(self, tables: list[Table], notes: Sequence[str]) -> Page:
-        """Return a page of tables, with what is known of the runs."""
+        """Return a page of tables with the coverage of the runs."""
         if not self.comparable:
             for table in tables:
                 table.title = f"[not comparable] {table.title}"

@@ -124,7 +124,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Leaderboard(Result):
-    """Sections, those of the user's own runs first.
+    """Sections: first the user's own runs, then published rows.
 
     Attributes
     ----------
@@ -257,7 +257,7 @@ def fraction(printed: float | None) -> float | None:
 
 
 def published_page(title: str, source: Mapping[str, Any], rows: Sequence[Entry]) -> Page:
-    """Return what is said about published rows; each remark is about one of them."""
+    """Return the title, source and remarks of published rows; a remark belongs to one row."""
     known = source.get("remarks", {})
     return Page(
         [],

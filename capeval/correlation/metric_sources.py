@@ -218,7 +218,7 @@ def _measured(one: MeasuredRun) -> list[MetricScores]:
 
 
 def _leave_out_changed(metrics: Sequence[MetricScores], run: RunFolder) -> None:
-    now = {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
+    now: dict[Key, str] = {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
     for metric in metrics:
         metric.leave_out_changed(now)
 

@@ -115,7 +115,7 @@ class Way:
     Attributes
     ----------
     plural : the name of its figure
-    groups : in their order; empty for those of the data
+    groups : in their order; empty if the data name them
     unit : the unit of the numbers in the groups' names, if they are numbers
     """
 

@@ -254,7 +254,7 @@ def scores_text(scores: Scores) -> str:
 
 
 def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeats: int) -> str:
-    """Return the SHA-256 (hex) of all that the scores of a run depend on, and of `scores.json`.
+    """Return the SHA-256 (hex) of the inputs of a run's scores, and of `scores.json`.
 
     As long as it is the same, judging and scoring the run again would write the same files.
     """
@@ -268,7 +268,7 @@ def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeat
 
 
 def load_scores(folder: JudgeFolder) -> Scores:
-    """Return what `write_scores` wrote."""
+    """Read `scores.json`."""
     return Scores.model_validate(json.loads(folder.scores.read_bytes()))
 
 

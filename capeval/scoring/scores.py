@@ -329,8 +329,8 @@ def scores_page(
 def scores_headline(results: Mapping[str, Scores]) -> str:
     """Return the F1 of a run, or of the best of several, in a sentence.
 
-    Of runs that were measured in different ways, or are scored on different videos, none is the
-    best: it is about the first.
+    Runs that were measured in different ways, or scored on different videos, have no best: the
+    sentence is about the first one.
     """
 
     def value_of(item: tuple[str, Scores]) -> float:
@@ -367,7 +367,7 @@ def score_sentence(scores: Scores, several: str = "") -> str:
 
 
 def highest_of(runs: int, alike: int) -> str:
-    """Return the place of a value among runs, of which some others have it too.
+    """Return how the highest value compares with other runs, some of which share it.
 
     >>> highest_of(3, 0), highest_of(12, 1)
     (', the highest of 3 runs', ', the highest of 12 runs (shared with 1 other)')
@@ -377,7 +377,7 @@ def highest_of(runs: int, alike: int) -> str:
 
 
 def over_videos(scored: int, annotated: int, captioned: int) -> str:
-    """Return how many videos are behind a number, in words.
+    """Return the number of videos behind a value, in words.
 
     >>> over_videos(10, 10, 10), over_videos(997, 1000, 999), over_videos(1, 1, 1)
     ('over all 10 videos', 'over 997 of 1,000 videos (scored 997/999)', 'over 1 video')
@@ -390,14 +390,14 @@ def over_videos(scored: int, annotated: int, captioned: int) -> str:
 
 
 def empty_captions(counts: Counts) -> str:
-    """Return how many scored captions are empty, to follow how many are scored."""
+    """Return the number of scored captions that are empty, to follow the number scored."""
     if not counts.empty:
         return ""
     return f", {counted(counts.empty, 'caption')} empty"
 
 
 def coverage(scores: Scores) -> str:
-    """Return how many videos are behind the numbers, and what the method could not check."""
+    """Return the numbers of captioned and scored videos, and of events that have no match."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
         f"captioned {share(counts.captioned, counts.annotated)}",
@@ -456,7 +456,7 @@ def _run(*, published: bool, under: str = "") -> Column:
 
 
 def _count(rows: Sequence[ScoreRow], place: Place) -> str:
-    """Return how many videos a column is of, from the fewest of a run to the most."""
+    """Return the number of videos behind a column, from the smallest of a run to the largest."""
     counts = {row.cells.get(place, NO_SCORES).n for row in rows}
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 

@@ -117,7 +117,7 @@ class Design:
 
 
 def group_means(values: Floats, group: Ints) -> Floats:
-    """Return the (groups,) means of (n,) values, so that what is equal as typed is equal.
+    """Return the (groups,) means of (n,) values; means that are equal as typed are equal.
 
     >>> group_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
     [2.0, 5.0]
@@ -126,11 +126,11 @@ def group_means(values: Floats, group: Ints) -> Floats:
     return steady(means, float(np.abs(values).max(initial=0.0)))
 
 
-# ---- Statistics and what they are functions of --------------------------------------------------
+# ---- Statistics and sums ------------------------------------------------------------------------
 
 
 class Sums(NamedTuple):
-    """What statistics are functions of, for a number of samples.
+    """The sums that statistics are functions of, for a number of samples.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Statistic:
     name : in files and options
     words : in tables
     of : the function of the sums
-    smallest : the fewest captions that it is taken of
+    smallest : the fewest captions that give a value
     """
 
     name: str
@@ -247,7 +247,7 @@ class Correlated:
 
 
 def correlated(x: Floats, y: Floats, design: Design, grouping: GroupingName) -> Correlated:
-    """Return what the statistics of every group are functions of.
+    """Return the sums of every group, and the statistics without each video.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ def _products(x: Floats, y: Floats) -> Floats:
 
 
 def why_missing(sums: Sums, statistic: Statistic, unit: str = "captions") -> Missing:
-    """Return why a statistic has no value in any group; `unit` is what a sample has."""
+    """Return why a statistic has no value in any group; `unit` is the unit of n."""
     if len(sums.size) > 1:
         return Missing(f"no group has {statistic.smallest} {unit} that differ")
     if sums.size[0] < statistic.smallest:

@@ -104,7 +104,7 @@ def _fisher(values: Floats) -> Floats:
 
 
 def _unusable(scaled: Floats) -> Missing | None:
-    """Return why there is no interval of a value and those without each video, if so."""
+    """Return why a value and the values without each video have no interval, or None."""
     if len(scaled) <= FEWEST:
         return too_few(len(scaled) - 1)
     if np.isnan(scaled).any():

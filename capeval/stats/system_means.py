@@ -29,7 +29,7 @@ _TAKEN_OFF = 1.1
 _LEFT = 0.15
 # Means in one line have no inverse of their scatter.
 _IN_LINE = 1 - 1e-9
-# Up to so many systems, all 720 orders are enumerated.
+# Of up to six systems, all 720 orders are enumerated.
 _EVERY_ORDER = 6
 _PERMUTATIONS = 2_000
 _SLACK = 1e-12
@@ -78,11 +78,11 @@ def drawn_values(
 
 
 def _without_errors(drawn: Floats, observed: Floats) -> Floats:
-    """Return drawn means of which the spread between systems is reduced by that of errors.
+    """Return drawn means with the spread between systems reduced by the spread of the errors.
 
-    The scatter of the two scores' means between systems is a 2 x 2 matrix in each draw. Its
-    expected part that is error is taken off, and the means are mapped to what is left, by the
-    symmetric roots of both.
+    The scatter of the two scores' means between systems is a 2 x 2 matrix in each draw. The
+    expected scatter of the errors is subtracted, and the means are mapped to the remaining scatter
+    with the symmetric roots of both matrices.
 
     Parameters
     ----------

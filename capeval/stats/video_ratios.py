@@ -26,7 +26,7 @@ Ends = tuple[float, float]
 
 
 class VideoRatios:
-    """Sums over videos above and below a line, in columns such as a task's.
+    """Ratios of sums over videos, in columns such as the questions of one task.
 
     Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
     for few videos (Hesterberg, 2015). They are too near to shares and ratios that few videos
@@ -73,7 +73,7 @@ class VideoRatios:
             return np.divide(above, below, dtype=np.float64)
 
     def share(self, column: int) -> Interval | Missing:
-        """Return the interval of a share: what is above the line is part of what is below it.
+        """Return the interval of a share: the upper sum is a part of the lower one.
 
         Where it is 0 or 1, resamples do not differ: the interval then ends at the share that this
         many videos could have missed (Clopper and Pearson, 1934).

@@ -137,7 +137,7 @@ def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "runs: has no judged run; judge one with `capeval judge`"),
         (("nope",), "nope: is neither a folder nor a run under runs/"),
@@ -146,10 +146,10 @@ def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
         (("--by", "judge"), "--by: 'judge' must be one of overall, types,"),
     ],
 )
-def test_mistake_is_one_line(arguments: tuple[str, ...], told: str) -> None:
+def test_mistake_is_one_line(arguments: tuple[str, ...], message: str) -> None:
     code, out, err = typed(*arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert told in err
+    assert message in err
 
 
 def test_published_rows_need_no_run_and_never_mix_with_ones_own() -> None:

@@ -50,7 +50,7 @@ def judged(systems: int) -> Correlations:
     """Correlate a judge with the labels of several systems' captions."""
     rng = np.random.default_rng(systems)
     write_annotations(Path(), VIDEOS)
-    labels = {}
+    labels: dict[tuple[str, str], str] = {}
     for system in range(systems):
         rows = ["".join(rng.choice(list("++0-"), 3)) for _ in VIDEOS]
         rows = [f"{row[:2]} {row[2]}" for row in rows]
