@@ -20,8 +20,7 @@ import numpy as np
 
 from benchmarks.judging import Row
 from capeval.correlation.joining import Joined
-from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import Analysis, analyse, protocol
 from capeval.files.ratings import Keys
 from capeval.stats.values import Floats, GroupingName
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.correlation.correlations import Correlations
 from capeval.correlation.element_level import compared_elements
-from capeval.correlation.fields import Elements, Notice
-from capeval.correlation.joining import Joined, join, without_incomplete
-from capeval.correlation.metric_sources import (
+from capeval.correlation.fields import PUBLISHED, Elements, Notice
+from capeval.correlation.joining import (
     METRICS,
+    Joined,
     MeasuredRun,
     NamedMetric,
     Sources,
     gather,
+    join,
     judged_runs,
+    without_incomplete,
 )
-from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
-from capeval.correlation.video_level import Analysis, agreement_of, analyse
+from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.label_matching import hint_of, look_alike

@@ -13,15 +13,16 @@ from typing import Any, ClassVar
 
 from capeval.correlation.fields import (
     HUMAN_WORDS,
+    PUBLISHED_NOTE,
     ComparisonResult,
     Correlation,
     Elements,
     ElementTable,
     Notice,
+    Published,
     Raters,
     notice_lines,
 )
-from capeval.correlation.protocols import PUBLISHED_NOTE, Published
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 
 from capeval.correlation.fields import ClassResult, Elements, ElementTable, Notice
-from capeval.correlation.joining import unmatched
+from capeval.correlation.joining import ElementKey, ElementLabels, unmatched
 from capeval.errors import InputError
 from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
 from capeval.schema import (
@@ -16,24 +15,12 @@ from capeval.schema import (
     RELATIONS,
     Annotation,
     LabelScale,
-    Relation,
     VisualElement,
-    element_ids,
 )
 from capeval.stats.agreement import class_scores, cohen_kappa, confusion_by_video
 from capeval.stats.values import number_of
 
-ElementKey = tuple[Key, str]
-ElementLabels = dict[ElementKey, str]
-"""A label by caption and element."""
-
 _SCORES = ("precision", "recall", "f1")
-
-
-def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> ElementLabels:
-    """Return a judge's verdicts on one caption."""
-    ids = element_ids(map(len, relations))
-    return {(key, of): label for of, label in zip(ids, chain(*relations), strict=True)}
 
 
 def compared_elements(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from statistics import fmean
@@ -21,7 +21,7 @@ from capeval.correlation.fields import (
     Ties,
 )
 from capeval.correlation.joining import Joined
-from capeval.correlation.protocols import StudyProtocol
+from capeval.errors import UsageError
 from capeval.files.ratings import LabelTable, RatingTable
 from capeval.schema import RaterMode
 from capeval.stats.agreement import combine, combine_others, krippendorff_alpha
@@ -49,11 +49,68 @@ from capeval.stats.values import (
     number_of,
     steady,
 )
+from capeval.text import nearest
 
 # Below 30 captions, intervals are so wide that users should be warned.
 FEW = 30
 # Above this share of tied pairs, tau and rho depend on how ties are counted.
 MANY_TIES = 0.3
+
+
+@dataclass(frozen=True)
+class StudyProtocol:
+    """Which statistics to compute by which groupings, and the source of this choice.
+
+    `binary` reduces three-way labels to covered or not.
+    """
+
+    name: str
+    source: str
+    pairs: tuple[tuple[str, GroupingName], ...]
+    binary: bool = False
+
+
+EVERYTHING = StudyProtocol("all", "", tuple((s, g) for g in GROUPINGS for s in STATISTICS))
+
+TUNA = StudyProtocol(
+    "tuna",
+    "TUNA (ACL 2025), section 4.2 and B.2.4: one caption each of 40 videos; the human score is the "
+    "weighted share of elements that raters find covered; Kendall, Spearman and Pearson over all "
+    "captions",
+    (("kendall_b", "pooled"), ("spearman", "pooled"), ("pearson", "pooled")),
+    binary=True,
+)
+
+
+def protocol(
+    name: str | None, statistics: Sequence[str] = (), groupings: Sequence[str] = ()
+) -> StudyProtocol:
+    """Return a protocol by name, else all statistics; limited to some statistics and groupings.
+
+    >>> protocol("tuna", ["spearman"]).pairs
+    (('spearman', 'pooled'),)
+    """
+    for given, known, what in (
+        ([name] if name else [], [TUNA.name], "protocol"),
+        (statistics, list(STATISTICS), "statistic"),
+        (groupings, list(GROUPINGS), "grouping"),
+    ):
+        for one in given:
+            if one not in known:
+                near = nearest(one, known) or f"; one of {', '.join(known)}"
+                raise UsageError(f"the {what} {one!r} is unknown{near}")
+    whole = TUNA if name else EVERYTHING
+    taken = tuple(
+        (statistic, grouping)
+        for statistic, grouping in whole.pairs
+        if (not statistics or statistic in statistics) and (not groupings or grouping in groupings)
+    )
+    if not taken:
+        pairs = ", ".join(f"{statistic} by {grouping}" for statistic, grouping in whole.pairs)
+        raise UsageError(
+            f"the protocol {whole.name} has none of these statistics and groupings; it has {pairs}"
+        )
+    return replace(whole, pairs=taken)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from capeval.comparing.comparison import Comparison
 from capeval.correlation.correlate import CorrelateOptions, CorrelationInputs, read_inputs
 from capeval.correlation.fields import notice_lines
 from capeval.correlation.joining import join
-from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import Analysis, analyse, protocol
 from capeval.errors import UsageError
 from capeval.files.jsonl import write_atomic
 from capeval.files.metrics import MetricScores

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.correlation.joining import Joined, join
-from capeval.correlation.protocols import EVERYTHING
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import EVERYTHING, Analysis, analyse
 from capeval.files.metrics import MetricScores
 from capeval.files.ratings import Keys, RatingTable
 from capeval.stats.sign_flips import holm
