@@ -370,24 +370,26 @@ def unmatched(
     return notice
 
 
-def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
-    """Return a metric whose captions have the same names as in the human file.
+def _scores_on(human: RatingTable, metric: MetricScores) -> tuple[Floats, Mapping[Key, str]]:
+    """Return a metric's score of each rated caption, NaN if it has none, and the reasons.
 
     If one side names no systems, the other side must have only one.
     """
-    keys = metric.keys
-    theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
-    if (None in theirs) == (None in ours) or not keys:
-        return metric
-    if len(theirs) > 1 or len(ours) > 1:
-        several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
-        where = "it has no column `system`" if None in ours else f"{metric.name} has no systems"
-        raise InputError(
-            f"{where}, but the captions are of {len(several)} systems ({listed(several)}); "
-            "name the system of every caption",
-            file=human.file,
-        )
-    return metric.of_system(next(iter(ours)))
+    if metric.name in human.metrics:
+        return human.metrics[metric.name], {}
+    theirs, ours = ({system for _, system in of} for of in (metric.keys, human.keys))
+    if theirs and (None in theirs) != (None in ours):
+        if len(theirs) > 1 or len(ours) > 1:
+            several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
+            where = "it has no column `system`" if None in ours else f"{metric.name} has no systems"
+            raise InputError(
+                f"{where}, but the captions are of {len(several)} systems ({listed(several)}); "
+                "name the system of every caption",
+                file=human.file,
+            )
+        metric = metric.of_system(next(iter(ours)))
+    get, nan = metric.scores.get, float("nan")
+    return np.array([get(key, nan) for key in human.keys]), metric.missing
 
 
 def without_incomplete(
@@ -396,10 +398,10 @@ def without_incomplete(
     on_notice: Callable[[str], None],
     missing: IfMissing,
 ) -> list[MetricScores]:
-    """Return metrics without the ones that nobody named and that lack what others have.
+    """Leave out metrics that the user did not name and that lack captions which others have.
 
-    That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
-    has not judged one of two runs would cost every metric this run's captions.
+    If captions without a score are dropped (`missing`), only whole systems count: a judge that has
+    not judged one of two runs would cost every metric this run's captions.
     """
     lacking = {metric.name: _lacking(metric, human) for metric in metrics}
     costs = {
@@ -423,14 +425,8 @@ def without_incomplete(
 
 def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
     """Return the rated captions that have no score of a metric."""
-    return {
-        key
-        for table in human
-        if metric.name not in table.metrics
-        for scores in [_renamed(table, metric).scores]
-        for key in table.keys
-        if key not in scores
-    }
+    pairs = (zip(one.keys, _scores_on(one, metric)[0], strict=True) for one in human)
+    return {key for pair in pairs for key, score in pair if np.isnan(score)}
 
 
 def _systems_without(lacking: set[Key], human: Sequence[RatingTable]) -> set[str | None]:
@@ -452,13 +448,7 @@ def join(
     columns: dict[str, Floats] = {}
     notices: list[Notice] = []
     for metric in metrics:
-        reasons: Mapping[Key, str] = {}
-        if metric.name in human.metrics:
-            values = human.metrics[metric.name]
-        else:
-            renamed = _renamed(human, metric)
-            get, nan, reasons = renamed.scores.get, float("nan"), renamed.missing
-            values = np.array([get(key, nan) for key in human.keys])
+        values, reasons = _scores_on(human, metric)
         there = ~np.isnan(values)
         if not there.any():
             raise InputError(_no_overlap(human, metric), file=human.file)
