@@ -19,7 +19,7 @@ from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means
 from capeval.stats.jackknife import FEWEST, Inference, too_few
 from capeval.stats.values import UPPER, Floats, Missing, steady
 
-_DRAWS = 5_000
+_DRAWS, _PART = 5_000, 1_000
 # Two have two orders, and often all draws have one of them.
 _FEWEST_SYSTEMS = 3
 # How often the errors' spread is taken off that of drawn means, which have it twice. By simulation,
@@ -64,7 +64,9 @@ def drawn_values(
         moved /= np.sqrt(sizes * (sizes - 1))
         errors[design.video, number, design.system] = moved
     rng, flat = np.random.default_rng(seed), errors.reshape(design.videos, -1)
-    moves = rng.standard_normal((_DRAWS, design.videos)) @ flat
+    # In parts: the normal numbers of many videos take more memory than their sums.
+    parts = [rng.standard_normal((_PART, design.videos)) @ flat for _ in range(_DRAWS // _PART)]
+    moves = np.concatenate(parts)
     drawn = means + steady(moves).reshape(_DRAWS, *means.shape)
     found = []
     for number in range(len(metrics)):
