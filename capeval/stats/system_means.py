@@ -19,7 +19,9 @@ from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means
 from capeval.stats.jackknife import FEWEST, Inference, too_few
 from capeval.stats.values import UPPER, Floats, Missing, steady
 
-_DRAWS, _PART = 5_000, 1_000
+_DRAWS = 5_000
+# Normal numbers that are drawn at once: 80 MB.
+_CELLS = 10_000_000
 # Two have two orders, and often all draws have one of them.
 _FEWEST_SYSTEMS = 3
 # How often the errors' spread is taken off that of drawn means, which have it twice. By simulation,
@@ -64,8 +66,9 @@ def drawn_values(
         moved /= np.sqrt(sizes * (sizes - 1))
         errors[design.video, number, design.system] = moved
     rng, flat = np.random.default_rng(seed), errors.reshape(design.videos, -1)
-    # In parts: the normal numbers of many videos take more memory than their sums.
-    parts = [rng.standard_normal((_PART, design.videos)) @ flat for _ in range(_DRAWS // _PART)]
+    step = max(1, _CELLS // design.videos)
+    counts = (min(step, _DRAWS - at) for at in range(0, _DRAWS, step))
+    parts = [rng.standard_normal((count, design.videos)) @ flat for count in counts]
     moves = np.concatenate(parts)
     drawn = means + steady(moves).reshape(_DRAWS, *means.shape)
     found = []
