@@ -328,7 +328,7 @@ class _Way:
         )
 
     def _about(self, metric: str, *, there: bool) -> dict[str, Any]:
-        """Return what a result is about, and how many captions and groups it is of."""
+        """Return the fields that results and comparisons share."""
         used = int(self.use.sum()) if there else 0
         return {
             "human": self.of.scores.human,
@@ -373,7 +373,7 @@ def agreement_of(
 
 
 def _ceilings(joined: Joined, settings: Analysis) -> list[CeilingResult]:
-    """Return how each rater agrees with the aggregated score of the others, and the mean."""
+    """Return each rater's agreement with the aggregated score of the others, and the mean."""
     if len(joined.raters) < 2:
         return []
     others = combine_others(
