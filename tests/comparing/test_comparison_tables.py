@@ -113,16 +113,9 @@ def test_hostile_names_stay_text(form: Format, make: Any) -> None:
     text = shown(found, 200, form=form)
     assert "\x1b" not in text
     assert "[red]" in text or r"\[red\]" in text
-    if form == "markdown":
-        rows = [line for line in text.splitlines() if line.startswith("| ")]
-        assert rows
-        assert "<script" not in "".join(rows).replace(r"\<script", "")
-        assert all(not line.startswith("| ") or line.endswith(" |") for line in rows)
     if form == "latex":
         lines = [line for line in text.splitlines() if not line.startswith("%")]
-        bare = "".join(lines).replace(r"\textless{}script", "")
-        assert r"x\textbar{}y[/red]\_\textbackslash{}\&\%\$\{\}\#\textasciitilde{}" in bare
-        assert "<script" not in bare
+        assert "<script" not in "".join(lines).replace(r"\textless{}script", "")
         # LaTeX would take a bracket after a line break or a rule as an option.
         assert not any(line.startswith("[") for line in lines)
 

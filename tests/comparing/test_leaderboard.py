@@ -257,30 +257,6 @@ def test_published_tables_fit_eighty_columns_and_have_every_number() -> None:
                 assert f"{100 * (value.f1.value or 0):.1f}" in text
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_runs_beside_published_rows_fit_a_screen(width: int) -> None:
-    paper = capeval.leaderboard(published=True).sections
-    own = section(*(ScoreRow(f"r{n}", {OVERALL: means(0.5)}, 10, 10, 10) for n in range(40)))
-    text = printed(Leaderboard((own, *paper)), width)
-    assert len(text.splitlines()) <= 40
-    assert "more rows: --full" in text
-    # A remark goes with its row.
-    assert ("LLaVA-OV-72B:" in text) == ("LLaVA-OV-72B†" in text)
-    assert "r39" in printed(Leaderboard((own, *paper)), width, full=True)
-
-
-def test_latex_says_under_each_table_what_its_marks_mean(board: Leaderboard) -> None:
-    own, baseline = replace(board, by="types").rendered("latex").split("% 2. Runs")
-    assert own.count("\nNot ranked, fewer than 99\\% of the videos are scored: part (cap") == 2
-    assert baseline.count("\nThese are scores of a baseline judge") == 2
-    paper = capeval.leaderboard(runs="none", published=True)
-    tables = replace(paper, by="all").rendered("latex").split(r"\begin{table}")[1:]
-    assert len(tables) == 5
-    for table in tables:
-        assert "\n\\dag{} published, not computed here: Kong et al." in table
-        assert "LLaVA-OV-72B: the mix of 34\\%" in table
-
-
 def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
     # The part lacks videos that the others have, and the words are alone.
     text = printed(board, 120, by="characteristics", full=True)
