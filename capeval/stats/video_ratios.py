@@ -248,11 +248,7 @@ def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
 
 
 def widened(found: Interval, ends: Ends) -> Interval:
-    """Return the interval with the outer of two ends on each side.
-
-    >>> widened(Interval(0.2, 0.4), (0.3, 0.5))
-    Interval(low=0.2, high=0.5)
-    """
+    """Return the interval with the outer of two ends on each side."""
     return Interval(min(found.low, ends[0]), max(found.high, ends[1]))
 
 
@@ -306,7 +302,6 @@ def design_effect(correct: Floats, n: Floats) -> float:
     ----------
     correct, n : of each cluster, shape (clusters,); clusters without observations do not count
 
-    >>> import numpy as np
     >>> design_effect(np.full(40, 17.0), np.full(40, 17.0))
     2.6
     >>> design_effect(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
