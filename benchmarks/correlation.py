@@ -20,10 +20,8 @@ import numpy as np
 
 from benchmarks.judging import Row
 from capeval.correlation.joining import Joined
-from capeval.correlation.protocols import protocol
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import Analysis, analyse, protocol
 from capeval.files.ratings import Keys
-from capeval.stats.design import Design
 from capeval.stats.values import Floats, GroupingName
 
 __all__ = ["measure"]
@@ -67,8 +65,7 @@ def _analysis(load: _Load) -> float:
     keys, scores = load.scores()
     human = scores.pop("score")
     columns = Keys.of(keys)
-    design = Design(columns.video, columns.system)
-    both = Joined("score", columns, ("rater",), human[None], scores, design, ())
+    both = Joined("score", columns, ("rater",), human[None], scores)
     settings = Analysis(protocol(None, (), load.grouping))
     began = time.perf_counter()
     analyse(both, settings)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from capeval.comparing.comparison import (
+    FEWEST_FOR_POWER,
+    BucketDifference,
     Compared,
     Comparison,
     Contender,
+    Difference,
+    Differences,
+    Flip,
+    Flips,
     GateResult,
     LeftOut,
     Matrix,
+    Move,
+    PairDifference,
     Side,
+    TypeDifference,
+    VideoMove,
 )
-from capeval.comparing.differences import RESAMPLES, differences, flips, measured, moves, ranked
 from capeval.errors import UsageError
 from capeval.files.outputs import check_json, check_output
 from capeval.options import (
@@ -37,15 +48,22 @@ from capeval.options import (
     seed_option,
     takes,
 )
-from capeval.scoring import GROUPS, MEASURES
-from capeval.scoring.counts import Membership, memberships
+from capeval.schema import RELATIONS, Annotation, Scored, Verdict
+from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
+from capeval.scoring.counts import Membership, by_way, memberships
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.show.result import write
+from capeval.stats import Value, difference_intervals
+from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
+from capeval.stats.values import Floats
 from capeval.text import both_ends, one_line
 
-_GATE = re.compile(r"(?:(?P<group>[a-z]+)\.)?(?P<measure>[a-z0-9]+)=(?P<points>[^=]*)")
+RESAMPLES = 10_000
+"""Random sign flips of a test, which give p down to 0.0001."""
+
+_F1 = MEASURES.index("f1")
 # A difference of exactly -0.5 points must not fail f1=-0.5 by the last bit of its mean.
 _SLACK = 1e-9
 
@@ -76,7 +94,7 @@ class CompareOptions:
     runs: FilePath = runs_option()
 
 
-# ---- The comparison ----------------------------------------------------------------------------
+# ---- The comparison -----------------------------------------------------------------------------
 
 
 def compare_judged(
@@ -91,7 +109,7 @@ def compare_judged(
     Parameters
     ----------
     runs : at least two
-    resamples : resamples of the permutations
+    resamples : random sign flips of the tests
     anyway : compare runs whose signatures differ, and mark the result
     """
     unlike = unlikeness({name: run.signature for name, run in runs.items()})
@@ -123,44 +141,24 @@ def compare_judged(
     # A run's own annotations of the videos, and its verdicts on them.
     annotations = [[run.annotated[index] for index in videos] for run in judged]
     verdicts = [[run.scored[index] for index in videos] for run in judged]
-    values = [measured(*of) for of in zip(annotations, verdicts, strict=True)]
+    values = [_measured(*of) for of in zip(annotations, verdicts, strict=True)]
     if len(runs) > 2:
-        means, clusters, pairs = ranked([*runs], values, resamples=resamples, seed=seed)
-        contenders = [
-            Contender(**dict(side), **mean, cluster=cluster)
-            for side, mean, cluster in zip(sides, means, clusters, strict=True)
-        ]
-        return Matrix(**shared, runs=tuple(contenders), pairs=tuple(pairs))
+        return Matrix(**shared, **_ranked(sides, values, resamples, seed))
     first, second = values
     members = _members(*(memberships(of) for of in annotations))
-    overall, by, detectable = differences(first, second, members, resamples=resamples, seed=seed)
-    # Elements flip only where both annotations have them.
-    same = [
-        (one, (before, after))
-        for one, other, before, after in zip(*annotations, *verdicts, strict=True)
-        if one.events == other.events
-    ]
+    overall, by = _differences(first, second, members, resamples, seed)
+    gaps = (second.values - first.values)[:, 0, _F1]
+    many = len(videos) >= FEWEST_FOR_POWER
     return Comparison(
         **shared,
         first=sides[0],
         second=sides[1],
         overall=overall,
         by=by,
-        detectable=detectable,
-        videos=moves(annotations[0], first, second),
-        flips=flips([one for one, _ in same], [pair for _, pair in same]),
+        detectable=detectable_difference(gaps.std(ddof=1), len(gaps)) if many else None,
+        videos=dict(zip(videos, _moves(first, second), strict=True)),
+        flips=_flips(*zip(annotations, verdicts, strict=True)),
     )
-
-
-def _members(first: Sequence[Membership], second: Sequence[Membership]) -> list[Membership]:
-    """Return the buckets; a video is in one if it is by the annotations of both runs."""
-    insides = {(of.way, of.name): of.inside for of in second}
-    both = [
-        Membership(of.way, of.name, of.inside & insides[of.way, of.name])
-        for of in first
-        if (of.way, of.name) in insides
-    ]
-    return [of for of in both if of.inside.any()]
 
 
 def _side(name: str, runs: Mapping[str, JudgedRun], videos: Sequence[str]) -> Side:
@@ -219,85 +217,267 @@ def _settings(runs: Mapping[str, JudgedRun], resamples: int, seed: int) -> dict[
     }
 
 
-# ---- Gates: how far the second run may fall below the first ------------------------------------
+# ---- Numbers ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Gate:
-    """The least difference, second − first, in `points`: negative if a loss is allowed.
+class _RunMeasures:
+    """Measures of one run's videos.
 
-    `group` is "all" or a type of element.
+    `values` (videos, 5 groups, 3 measures) belong to the final labels (with repeats, the
+    majority), `repeats` (repeats, videos, 5, 3) to each repeat of the judge; of a single repeat
+    they are the `values`. NaN means that a video has no element of the type.
     """
 
-    group: str
-    measure: str
-    points: float
+    values: Floats
+    repeats: Floats
 
-    @property
-    def name(self) -> str:
-        return self.measure if self.group == "all" else f"{self.group}.{self.measure}"
 
-    def result(self, found: Comparison) -> GateResult:
-        """Check a comparison; a missing value fails."""
-        difference = getattr(getattr(found.overall, self.group), self.measure).value
-        value = None if difference is None else 100 * difference
-        measure = "F1" if self.measure == "f1" else self.measure
-        what = measure if self.group == "all" else f"{measure} of {self.group} elements"
-        first, second = one_line(found.first.name), one_line(found.second.name)
-        if value is None:
-            sentence = f"{second} has no {what} to compare"
-        else:
-            size = beside_limit(abs(value), abs(self.points))
-            way = "below" if value < 0 else "above"
-            sentence = f"{what} of {second} is {size} points {way} {first}"
-        return GateResult(
-            gate=self.name,
-            value=value,
-            at_least=self.points,
-            passed=value is not None and value >= self.points - _SLACK,
-            message=f"{sentence}; {self._allowed()}",
+def _measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> _RunMeasures:
+    """Return the measures; a video with fewer repeats than another cycles through its own."""
+    arrays = AnnotationArrays(annotations)
+
+    def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
+        relations = [verdict.relations for verdict in verdicts]
+        return measures(arrays.counts(range(len(annotations)), relations))
+
+    values = of(judgments)
+    each = [judgment.repeats or (judgment,) for judgment in judgments]
+    most = max(map(len, each))
+    if most == 1:
+        return _RunMeasures(values, values[None])
+    repeats = [of([mine[k % len(mine)] for mine in each]) for k in range(most)]
+    return _RunMeasures(values, np.stack(repeats))
+
+
+def _members(first: Sequence[Membership], second: Sequence[Membership]) -> list[Membership]:
+    """Return the buckets; a video is in one if it is by the annotations of both runs."""
+    insides = {(of.way, of.name): of.inside for of in second}
+    both = [
+        Membership(of.way, of.name, of.inside & insides[of.way, of.name])
+        for of in first
+        if (of.way, of.name) in insides
+    ]
+    return [of for of in both if of.inside.any()]
+
+
+def _differences(
+    first: _RunMeasures,
+    second: _RunMeasures,
+    members: Sequence[Membership],
+    resamples: int,
+    seed: int,
+) -> tuple[BucketDifference, Differences]:
+    """Return the differences, second − first, over all videos and in every bucket.
+
+    The estimate is the mean over videos of the difference between the final labels, with the
+    interval of `difference_intervals` over the rows of `_gaps_by_repeat`. p comes from flipping the
+    signs of videos.
+    """
+    gaps = second.values - first.values
+    videos = len(gaps)
+    inside = np.array([np.ones(videos, dtype=bool), *(member.inside for member in members)]).T
+
+    def spread(values: Floats) -> Floats:
+        # (rows, buckets x groups x measures): NaN if the video is not in the bucket, or if either
+        # run has no element of the type.
+        mask = np.tile(inside, (len(values) // videos, 1))
+        return np.where(mask[:, :, None, None], values[:, None], np.nan).reshape(len(values), -1)
+
+    flat, neither = spread(gaps), np.isnan(gaps)
+    most = max(len(first.repeats), len(second.repeats))
+    rows = spread(_gaps_by_repeat(first, second, most))
+    low, high = difference_intervals(rows, rows_per_video=most)
+    n = (~np.isnan(flat)).sum(axis=0)
+    one, other = (spread(np.where(neither, np.nan, run.values)) for run in (first, second))
+    columns = {
+        "first": _means(one),
+        "second": _means(other),
+        "value": _means(flat),
+        "low": low,
+        "high": high,
+        "p": sign_flips(flat, resamples=resamples, seed=seed),
+    }
+    table = np.stack([*columns.values()], axis=-1)
+    table = table.reshape(-1, len(GROUPS), len(MEASURES), len(columns))
+    n = n.reshape(table.shape[:3])
+    tests: list[Value] = table[1:, 0, _F1, -1].tolist()
+
+    def bucket(b: int, p_adjusted: Value | None) -> BucketDifference:
+        of = {
+            group: TypeDifference(
+                **{
+                    measure: Difference(**dict(zip(columns, map(_number, cells), strict=True)))
+                    for measure, cells in zip(MEASURES, table[b, g].tolist(), strict=True)
+                },
+                n=int(n[b, g, 0]),
+            )
+            for g, group in enumerate(GROUPS)
+        }
+        return BucketDifference(**of, p_adjusted=_number(p_adjusted))
+
+    buckets = [bucket(b, p) for b, p in enumerate(holm(tests), start=1)]
+    return bucket(0, None), Differences(**by_way(members, buckets))
+
+
+def _gaps_by_repeat(first: _RunMeasures, second: _RunMeasures, most: int) -> Floats:
+    """Return the (`most` x videos, 5, 3) differences whose mean has an interval.
+
+    With repeats, each repeat of the judge counts as a row of its video: the deviation of that
+    repeat's difference from the video's mean over repeats is added to the video's difference. The
+    interval therefore belongs to the estimate and is as wide as that of runs judged once, which is
+    conservative for a majority.
+    """
+    gaps: Floats = second.values - first.values
+    if most == 1:
+        return gaps
+    # Fewer repeats are cycled through, so that all rows are equally likely.
+    one, other = first.repeats, second.repeats
+    each = np.stack([other[k % len(other)] - one[k % len(one)] for k in range(most)])
+    centred = gaps + each - each.mean(axis=0)
+    return np.asarray(centred.reshape(most * len(gaps), len(GROUPS), len(MEASURES)))
+
+
+def _means(flat: Floats) -> Floats:
+    n = (~np.isnan(flat)).sum(axis=0)
+    none = np.full(len(n), np.nan)
+    return np.asarray(np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0))
+
+
+def _number(value: object) -> float | None:
+    return None if not isinstance(value, float) or np.isnan(value) else float(value)
+
+
+def _moves(first: _RunMeasures, second: _RunMeasures) -> list[VideoMove]:
+    pairs = zip(first.values[:, 0].tolist(), second.values[:, 0].tolist(), strict=True)
+    return [
+        VideoMove(
+            **{
+                measure: Move(first=before, second=after, value=after - before)
+                for measure, before, after in zip(MEASURES, *pair, strict=True)
+            }
         )
-
-    def _allowed(self) -> str:
-        size = plain_number(abs(self.points))
-        points = f"{size} point" if size == "1" else f"{size} points"
-        typed = f"{self.name}={plain_number(self.points)}"
-        if not self.points:
-            return f"{typed} allows no loss"
-        allows = "allows at most" if self.points < 0 else "requires at least"
-        return f"{typed} {allows} {points} {'below' if self.points < 0 else 'above'}"
+        for pair in pairs
+    ]
 
 
-def read_gates(texts: Sequence[str]) -> list[Gate]:
-    """Read `f1=-0.5` or `action.recall=-1`, in points.
+def _flips(*runs: tuple[Sequence[Annotation], Sequence[Scored]]) -> Flips:
+    """Return how verdicts changed; elements flip only where both annotations have them."""
+    counts = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
+    found: list[Flip] = []
+    videos = 0
+    pairs = (zip(*run, strict=True) for run in runs)
+    for (annotation, one), (other, two) in zip(*pairs, strict=True):
+        if annotation.events != other.events:
+            continue
+        videos += 1
+        for e, event in enumerate(annotation.events):
+            for at, element in enumerate(event.visual_elements):
+                before, after = one.relations[e][at], two.relations[e][at]
+                for group in ("all", element.type):
+                    counts[group][before][after] += 1
+                if before != after:
+                    flip = Flip(
+                        index=annotation.index,
+                        element_id=f"{e + 1}.{at + 1}",
+                        type=element.type,
+                        weight=element.weight,
+                        content=element.content,
+                        first=before,
+                        second=after,
+                    )
+                    found.append(flip)
+    return Flips(videos=videos, counts=counts, elements=tuple(found))
 
-    >>> read_gates(["action.f1=-1"])[0].name
-    'action.f1'
-    """
-    gates: list[Gate] = []
+
+def _ranked(
+    sides: Sequence[Side], runs: Sequence[_RunMeasures], resamples: int, seed: int
+) -> dict[str, Any]:
+    """Return the contenders, clustered by F1, and the pairs, each second − first."""
+    pairs = list(combinations(range(len(runs)), 2))
+    most = max(len(run.repeats) for run in runs)
+    table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
+    low, high = difference_intervals(table, rows_per_video=most)
+    gaps = np.stack([(runs[j].values - runs[i].values)[:, 0, _F1] for i, j in pairs], axis=1)
+    p = sign_flips(gaps, resamples=resamples, seed=seed).tolist()
+    adjusted = holm(p)
+    square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
+    for (i, j), one in zip(pairs, adjusted, strict=True):
+        square[i][j] = square[j][i] = one
+    means = [
+        dict(zip(MEASURES, run.values[:, 0].mean(axis=0).tolist(), strict=True)) for run in runs
+    ]
+    clusters = rank_clusters([mean["f1"] for mean in means], square)
+    contenders = [
+        Contender(**dict(side), **mean, cluster=cluster)
+        for side, mean, cluster in zip(sides, means, clusters, strict=True)
+    ]
+    found = [
+        PairDifference(
+            first=sides[i].name,
+            second=sides[j].name,
+            value=gaps[:, k].mean(),
+            low=_number(low[k]),
+            high=_number(high[k]),
+            p=p[k],
+            p_adjusted=adjusted[k],
+        )
+        for k, (i, j) in enumerate(pairs)
+    ]
+    return {"runs": tuple(contenders), "pairs": tuple(found)}
+
+
+# ---- Gates: how far the second run may fall below the first -------------------------------------
+
+_Gates = dict[tuple[str, str], float]
+"""The least difference, second − first, in points, by group ("all" or a type) and measure."""
+
+
+def _read_gates(texts: Sequence[str]) -> _Gates:
+    gates: _Gates = {}
     for text in texts:
-        found = _GATE.fullmatch(text.strip().lower())
-        if found is None:
-            raise UsageError(f"--fail-under: {text!r} must be like f1=-0.5 or action.recall=-1")
-        group, measure = found["group"] or "all", found["measure"]
-        if measure not in MEASURES or group not in GROUPS:
+        name, _, typed = text.strip().lower().partition("=")
+        group, _, measure = name.rpartition(".")
+        gate, points = (group or "all", measure), decimal_of(typed)
+        if gate[0] not in GROUPS or measure not in MEASURES or points is None or abs(points) > 100:
             raise UsageError(
-                f"--fail-under: {text!r} names no measure; use {', '.join(MEASURES)}, "
-                f"alone or after one of {', '.join(f'{group}.' for group in GROUPS)}"
+                f"--fail-under: {text!r} must be like f1=-0.5 or action.recall=-1: one of "
+                f"{', '.join(MEASURES)}, alone or after one of "
+                f"{', '.join(f'{group}.' for group in GROUPS)}, and points from -100 to 100"
             )
-        points = decimal_of(found["points"])
-        if points is None or abs(points) > 100:
-            raise UsageError(
-                f"--fail-under: {text!r} must end in points from -100 to 100, such as -0.5"
-            )
-        gate = Gate(group, measure, float(points))
-        if any(gate.name == other.name for other in gates):
-            raise UsageError(f"--fail-under: {gate.name} is named twice")
-        gates.append(gate)
+        if gate in gates:
+            raise UsageError(f"--fail-under: {_gate_name(*gate)} is named twice")
+        gates[gate] = float(points)
     return gates
 
 
-def coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
+def _gate_name(group: str, measure: str) -> str:
+    return measure if group == "all" else f"{group}.{measure}"
+
+
+def _gate_result(found: Comparison, group: str, measure: str, least: float) -> GateResult:
+    """Check a comparison; a missing value fails."""
+    difference = getattr(getattr(found.overall, group), measure).value
+    value = None if difference is None else 100 * difference
+    what = "F1" if measure == "f1" else measure
+    what += "" if group == "all" else f" of {group} elements"
+    first, second = one_line(found.first.name), one_line(found.second.name)
+    sentence = f"{second} has no {what} to compare"
+    if value is not None:
+        size = beside_limit(abs(value), abs(least))
+        way = "below" if value < 0 else "above"
+        sentence = f"{what} of {second} is {size} points {way} {first}"
+    name = _gate_name(group, measure)
+    return GateResult(
+        gate=name,
+        value=value,
+        at_least=least,
+        passed=value is not None and value >= least - _SLACK,
+        message=f"{sentence}; --fail-under is {name}={plain_number(least)}",
+    )
+
+
+def _coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
     """Check how many of the annotated videos are compared."""
     number = float(least.number)
     percentage = 100 * found.paired / found.annotated
@@ -314,7 +494,7 @@ def coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
     )
 
 
-# ---- The command -------------------------------------------------------------------------------
+# ---- The command --------------------------------------------------------------------------------
 
 
 @command("compare", "as_json", "form", "full")
@@ -332,7 +512,7 @@ def compare(o: CompareOptions) -> Compared:
     InputError, UsageError
         A run cannot be loaded, the runs cannot be compared, or `out` cannot be written.
     """
-    gates = read_gates(o.fail_under)
+    gates = _read_gates(o.fail_under)
     least = None if o.min_coverage is None else CountOrShare.read(o.min_coverage, "--min-coverage")
     if len(o.judged_runs) < 2:
         raise UsageError("name at least two runs")
@@ -346,9 +526,9 @@ def compare(o: CompareOptions) -> Compared:
         check_json(Path(o.out))
     resamples = RESAMPLES if o.resamples is None else o.resamples
     found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
-    results = [] if least is None else [coverage_gate(found, least)]
+    results = [] if least is None else [_coverage_gate(found, least)]
     if isinstance(found, Comparison):
-        results += [gate.result(found) for gate in gates]
+        results += [_gate_result(found, *gate, points) for gate, points in gates.items()]
     found = found.model_copy(update={"gates": tuple(results)})
     if o.out is not None:
         write(found, o.out)

@@ -1,4 +1,7 @@
-"""The result of `capeval compare`: two runs by every measure, or several by overall F1."""
+"""The result of `capeval compare`: two runs by every measure, or several by overall F1.
+
+Every difference is second − first, positive if the second run is better.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from capeval.comparing.differences import (
-    FEWEST_FOR_POWER,
-    BucketDifference,
-    Difference,
-    Differences,
-    Flip,
-    Flips,
-    PairDifference,
-    Transitions,
-    VideoMove,
-)
-from capeval.schema import ELEMENT_TYPES, RELATIONS, Relation
+from capeval.schema import ELEMENT_TYPES, RELATIONS, ElementType, Relation
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.counts import WAYS
-from capeval.scoring.score_parts import ResultModel, bucket_rows
-from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, NO_INTERVAL_NOTE, is_narrow
+from capeval.scoring.scores import (
+    BASELINE_NOTE,
+    FEW_VIDEOS_NOTE,
+    NO_INTERVAL_NOTE,
+    ByType,
+    ByWay,
+    ResultModel,
+    bucket_rows,
+    is_narrow,
+)
 from capeval.scoring.signature import Signature
 from capeval.show.formats import Format, rendered
 from capeval.show.numbers import (
@@ -58,11 +58,10 @@ MOST = 5
 ALPHA = 0.05
 """A difference with a smaller p is called significant, as in the ranks of several runs."""
 
-_VERDICTS: Mapping[Relation, str] = {
-    "entailment": "entailed",
-    "lack": "lacking",
-    "contradiction": "contradicted",
-}
+FEWEST_FOR_POWER = 10
+"""Fewer videos estimate the standard deviation too roughly for a statement on power."""
+
+_VERDICTS = {"entailment": "entailed", "lack": "lacking", "contradiction": "contradicted"}
 _PAIR = Kind(
     lambda pair: points(pair[0]),
     after=lambda pair: f" ({p_value(pair[1])})",
@@ -70,8 +69,104 @@ _PAIR = Kind(
 )
 # A longer text is cut: it comes from a broken file.
 _LONGEST_CONTENT = 600
-# Of each video so many flips come before those of the next, so that one video does not fill all.
+# Two flips of each video come before the third of any, so that one video does not fill the table.
 _OF_A_VIDEO = 2
+
+
+# ---- Fields -------------------------------------------------------------------------------------
+
+
+class Difference(ResultModel):
+    """The means of two runs over the same videos, and their difference.
+
+    `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
+    that does not exist is None.
+    """
+
+    first: float | None
+    second: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+class TypeDifference(ResultModel):
+    """Differences of one type in one bucket, over `n` videos."""
+
+    precision: Difference
+    recall: Difference
+    f1: Difference
+    n: int
+
+
+class BucketDifference(ByType[TypeDifference]):
+    """One bucket of videos.
+
+    `p_adjusted` is the p of F1 (all elements), adjusted by Holm over all buckets; None for the
+    whole set, whose p is not adjusted.
+    """
+
+    p_adjusted: float | None
+
+
+class Differences(ByWay[BucketDifference]):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+
+class Move(ResultModel):
+    """One measure of one video in both runs."""
+
+    first: float
+    second: float
+    value: float
+
+
+class VideoMove(ResultModel):
+    """One video in both runs, all elements pooled."""
+
+    precision: Move
+    recall: Move
+    f1: Move
+
+
+class Flip(ResultModel):
+    """An element whose verdicts differ between the two runs."""
+
+    index: str
+    element_id: str
+    type: ElementType
+    weight: int
+    content: str
+    first: Relation
+    second: Relation
+
+
+Transitions = dict[Relation, dict[Relation, int]]
+"""Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
+
+
+class Flips(ResultModel):
+    """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
+
+    `counts` are by "all" and by type of element.
+    """
+
+    videos: int
+    counts: dict[str, Transitions]
+    elements: tuple[Flip, ...]
+
+
+class PairDifference(ResultModel):
+    """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
+
+    first: str
+    second: str
+    value: float
+    low: float | None
+    high: float | None
+    p: float
+    p_adjusted: float
 
 
 class LeftOut(ResultModel):
@@ -82,17 +177,28 @@ class LeftOut(ResultModel):
 
 
 class Side(ResultModel):
-    """One run: its coverage, and which of its scored videos were left out of the comparison."""
+    """One run: its coverage, and which of its scored videos were left out of the comparison.
+
+    `baseline` is whether a baseline judged it.
+    """
 
     name: str
     signature: str
     model: str | None
     baseline: bool
-    """Judged by a baseline."""
     annotated: int
     captioned: int
     scored: int
     left_out: tuple[LeftOut, ...]
+
+
+class Contender(Side):
+    """One of several runs: its means over the paired videos and its rank cluster, from 1."""
+
+    precision: float
+    recall: float
+    f1: float
+    cluster: int
 
 
 class GateResult(ResultModel):
@@ -108,16 +214,25 @@ class GateResult(ResultModel):
     message: str
 
 
+# ---- Results ------------------------------------------------------------------------------------
+
+
 class _Compared(Result, ResultModel):
+    """What two and several runs have in common.
+
+    Attributes
+    ----------
+    unlike : differences between the runs' signatures; without --allow-mismatch there are none
+    annotated : videos in the annotations of any of the runs
+    paired : videos scored in all runs; only these enter the numbers
+    """
+
     direction: Literal["second - first"] = "second - first"
     comparable: bool
     unlike: tuple[str, ...]
-    """The differences between the runs' signatures, if they were compared anyway."""
     notes: tuple[str, ...]
     annotated: int
-    """Videos in the annotations of any of the runs."""
     paired: int
-    """Videos scored in all runs: only these enter the numbers."""
     gates: tuple[GateResult, ...] = ()
     settings: dict[str, Any] = Field(default_factory=dict)
 
@@ -128,7 +243,7 @@ class _Compared(Result, ResultModel):
     def rendered(self, form: Format) -> str:
         if form != "latex":
             return super().rendered(form)
-        # A paper may have one of the tables alone: every caption says what was compared.
+        # A paper may show one table alone: every caption names the runs and the measurement.
         whose = f"{_names(self.sides)}; " if len(self.sides) == 2 else ""
         about = whose + _measurement(self.sides)
         return rendered([replace(page, about=about) for page in self.pages(full=True)], form)
@@ -137,7 +252,7 @@ class _Compared(Result, ResultModel):
         return [f"gate failed: {gate.message}" for gate in self.gates if not gate.passed]
 
     def exit_code(self) -> int:
-        return 0 if all(gate.passed for gate in self.gates) else 4
+        return 4 if self.failures() else 0
 
     def _sentence(self, what: str) -> str:
         """Return a headline, with the number of videos that it is about."""
@@ -152,7 +267,7 @@ class _Compared(Result, ResultModel):
         return f"{mark}{what} {over}{f' ({part})' if part else ''}."
 
     def _page(self, tables: list[Table], notes: Sequence[str]) -> Page:
-        """Return a page of tables, with what is known of the runs."""
+        """Return a page of tables with the coverage of the runs."""
         if not self.comparable:
             for table in tables:
                 table.title = f"[not comparable] {table.title}"
@@ -195,50 +310,58 @@ class Comparison(_Compared):
         better, other = one_line(self.second.name), one_line(self.first.name)
         if f1.value is None:
             return f"{better} and {other} cannot be compared: no video was scored in both."
+        low, high = f1.low, f1.high
         if f1.value < 0:
             better, other = other, better
+            low, high = high, low
         size = points(abs(f1.value)).removeprefix("+")
         how = f"is {size} points of F1 better than" if float(size) else "has the same F1 as"
+        sure = f"no interval: fewer than {FEWEST_VIDEOS} videos"
+        if low is not None and high is not None:
+            sign = -1 if f1.value < 0 else 1
+            sure = f"95% CI {points(sign * low)} to {points(sign * high)}".replace("+", "")
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
-        return self._sentence(f"{better} {how} {other} ({_confidence(f1)}{p}{unsure})")
+        return self._sentence(f"{better} {how} {other} ({sure}{p}{unsure})")
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        tables = [self._overall(full=full)]
-        if full:
-            for way in Differences.model_fields:
-                buckets = getattr(self.by, way)
-                tables += [_buckets(way, buckets)] if buckets else []
-        tables += self._moved(full=full)
-        tables += self._flipped() if full else []
         explained = (
             f"Intervals: {self.settings['interval']['method']}; none for fewer than "
             f"{FEWEST_VIDEOS} videos. p: {self._test()}; the p of buckets is also adjusted (Holm), "
             "that of all videos is not."
         )
-        if full:
-            notes = [self._detectable()]
-        else:
+        if not full:
             notes = [_flip_line(self.flips.counts["all"])] if self.flips.videos else []
             notes.append("--full also shows buckets of videos and flipped elements.")
-        return [self._page(tables, [explained, *notes])]
+            tables = [self._overall(full=full), *self._moved(full=full)]
+            return [self._page(tables, [explained, *notes])]
+        ways = [_buckets(way, getattr(self.by, way)) for way in Differences.model_fields]
+        tables = [self._overall(full=full), *(table for table in ways if table.rows)]
+        tables += [*self._moved(full=full), *self._flipped()]
+        detectable = f"Smallest detectable difference: needs at least {FEWEST_FOR_POWER} videos."
+        if self.detectable is not None:
+            detectable = (
+                f"Smallest detectable difference in F1: {percent(self.detectable)} points, found "
+                "at p <= 0.05 with a power of 80% (normal approximation)."
+            )
+        return [self._page(tables, [explained, detectable])]
 
     def records(self) -> list[dict[str, Any]]:
         """Return a flat record for each bucket and type; values are second − first."""
         return bucket_rows(self.overall, self.by)
 
     def _overall(self, *, full: bool) -> Table:
+        groups = [(group, getattr(self.overall, group)) for group in GROUPS]
         shown = [
             (group, measure, of.n, getattr(of, measure))
-            for group in GROUPS
-            for of in (getattr(self.overall, group),)
+            for group, of in groups
             for measure in (MEASURES if full or group == "all" else ("f1",))
         ]
-        few = [(of.f1, of.n) for of in (getattr(self.overall, group) for group in GROUPS)]
+        few = [of for _, of in groups]
         if full:
             ways = (getattr(self.by, way) for way in Differences.model_fields)
-            few += [(of.all.f1, of.all.n) for buckets in ways for of in buckets.values()]
-        narrow = FEW_VIDEOS_NOTE if any(is_narrow(*one) for one in few) else ""
+            few += [bucket.all for buckets in ways for bucket in buckets.values()]
+        narrow = FEW_VIDEOS_NOTE if any(is_narrow(of.f1, of.n) for of in few) else ""
         return Table(
             f"{_names(self.sides)}: B − A, in points, {counted(self.paired, 'video')}",
             columns(
@@ -260,16 +383,15 @@ class Comparison(_Compared):
         moved = [(one_line(index), *dict(of.f1).values()) for index, of in ordered if of.f1.value]
         up = [row for row in moved if row[-1] > 0]
         down = [row for row in moved if row[-1] < 0]
+        title = f"{thousands(len(up))} videos up, {thousands(len(down))} down"
+        tables = {f"Largest changes in F1 ({title})": moved}
         if full:
-            of = {
+            tables = {
                 f"Largest increases in F1 ({counted(len(up), 'video')} up)": up,
                 f"Largest decreases in F1 ({counted(len(down), 'video')} down)": down,
             }
-        else:
-            title = f"{thousands(len(up))} videos up, {thousands(len(down))} down"
-            of = {f"Largest changes in F1 ({title})": moved}
         heads = columns("Video", ("A", PERCENT), ("B", PERCENT), ("B − A", POINTS))
-        return [Table(title, heads, [*rows[:MOST]]) for title, rows in of.items() if rows]
+        return [Table(title, heads, [*rows[:MOST]]) for title, rows in tables.items() if rows]
 
     def _flipped(self) -> list[Table]:
         """Return a table of flipped elements, first the two heaviest of each video, and so on.
@@ -287,44 +409,25 @@ class Comparison(_Compared):
             for place, flip in enumerate(sorted(by_video[index], key=lambda flip: -flip.weight))
         ]
         counts = self.flips.counts
-        changed = {
-            group: _total(counts[group]) - sum(counts[group][label][label] for label in RELATIONS)
-            for group in ELEMENT_TYPES
-        }
+        changed = {group: _totals(counts[group])[1] for group in ELEMENT_TYPES}
         by_type = ", ".join(f"{group} {thousands(n)}" for group, n in changed.items() if n)
+        rows = [
+            [
+                f"{one_line(flip.index)}\n{flip.element_id} {flip.type}",
+                f"{_VERDICTS[flip.first]}\n→ {_VERDICTS[flip.second]}",
+                one_line(flip.content, _LONGEST_CONTENT),
+                str(flip.weight),
+            ]
+            for _, flip in sorted(ranked, key=lambda one: one[0])[:MOST]
+        ]
         return [
             Table(
                 "Flipped elements of the videos that changed most",
                 columns("Video, element", "A → B", "Content", "weight", words=3),
-                [
-                    [
-                        f"{one_line(flip.index)}\n{flip.element_id} {flip.type}",
-                        f"{_VERDICTS[flip.first]}\n→ {_VERDICTS[flip.second]}",
-                        one_line(flip.content, _LONGEST_CONTENT),
-                        str(flip.weight),
-                    ]
-                    for _, flip in sorted(ranked, key=lambda one: one[0])[:MOST]
-                ],
+                [*rows],
                 note=f"{_flip_line(counts['all'])} By type: {by_type}.",
             )
         ]
-
-    def _detectable(self) -> str:
-        if self.detectable is None:
-            return f"Smallest detectable difference: needs at least {FEWEST_FOR_POWER} videos."
-        return (
-            f"Smallest detectable difference in F1: {percent(self.detectable)} points, found at "
-            "p <= 0.05 with a power of 80% (normal approximation)."
-        )
-
-
-class Contender(Side):
-    """One of several runs: its means over the paired videos and its rank cluster, from 1."""
-
-    precision: float
-    recall: float
-    f1: float
-    cluster: int
 
 
 class Matrix(_Compared):
@@ -339,33 +442,32 @@ class Matrix(_Compared):
 
     def headline(self) -> str:
         best, second, *_ = sorted(self.runs, key=lambda run: -run.f1)
-        pair = self._pairs()[frozenset((best.name, second.name))]
-        gap = points(abs(pair.value)).removeprefix("+")
-        unsure = ", not significant" if pair.p_adjusted >= ALPHA else ""
+        gap, p = self._difference(best, second) or (0.0, 1.0)
+        unsure = ", not significant" if p >= ALPHA else ""
         return self._sentence(
             f"{one_line(best.name)} has the highest F1 of {len(self.runs)} runs, "
-            f"{percent(best.f1)}, {gap} points above {one_line(second.name)} "
-            f"({p_equation(pair.p_adjusted)}, Holm{unsure})"
+            f"{percent(best.f1)}, {points(abs(gap)).removeprefix('+')} points above "
+            f"{one_line(second.name)} ({p_equation(p)}, Holm{unsure})"
         )
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        letters = [letter_of(place) for place in range(len(self.runs))]
+        runs = [(letter_of(place), run) for place, run in enumerate(self.runs)]
         measures = (("P", PERCENT), ("R", PERCENT), ("F1", PERCENT), ("rank", COUNT))
-        over = counted(self.paired, "video")
         ranks = Table(
-            f"Precision, recall and F1 of all elements, {over}; rank by F1",
+            "Precision, recall and F1 of all elements, "
+            f"{counted(self.paired, 'video')}; rank by F1",
             columns("", "Run", *measures, words=2),
             [
                 [letter, one_line(run.name), run.precision, run.recall, run.f1, run.cluster]
-                for letter, run in zip(letters, self.runs, strict=True)
+                for letter, run in runs
             ],
         )
         square = Table(
             "F1, row − column, in points (p, Holm)",
-            columns("", *((letter, _PAIR) for letter in letters)),
+            columns("", *((letter, _PAIR) for letter, _ in runs)),
             [
-                [letter, *(self._difference(run, other) for other in self.runs)]
-                for letter, run in zip(letters, self.runs, strict=True)
+                [letter, *(self._difference(run, other) for _, other in runs)]
+                for letter, run in runs
             ],
         )
         explained = (
@@ -378,17 +480,19 @@ class Matrix(_Compared):
         """Return a flat record for each pair of runs; values are second − first."""
         return [pair.model_dump() for pair in self.pairs]
 
-    def _pairs(self) -> dict[frozenset[str], PairDifference]:
-        return {frozenset((pair.first, pair.second)): pair for pair in self.pairs}
-
     def _difference(self, row: Side, column: Side) -> tuple[float, float] | None:
-        pair = self._pairs().get(frozenset((row.name, column.name)))
-        if pair is None:
-            return None
-        return pair.value if pair.second == row.name else -pair.value, pair.p_adjusted
+        for pair in self.pairs:
+            if (pair.second, pair.first) == (row.name, column.name):
+                return pair.value, pair.p_adjusted
+            if (pair.first, pair.second) == (row.name, column.name):
+                return -pair.value, pair.p_adjusted
+        return None
 
 
 Compared = Comparison | Matrix
+
+
+# ---- Parts of sentences and tables --------------------------------------------------------------
 
 
 def _names(sides: Sequence[Side]) -> str:
@@ -404,15 +508,6 @@ def _measurement(runs: Sequence[Side]) -> str:
         if name != "reasoning" or any(of.get(name) for of in signatures):
             parts.append(f"{name} {' and '.join(values)}")
     return ", ".join(parts)
-
-
-def _confidence(gap: Difference) -> str:
-    """Return the 95% interval of the better run's lead, as a sentence has it."""
-    if gap.low is None or gap.high is None:
-        return f"no interval: fewer than {FEWEST_VIDEOS} videos"
-    behind = gap.value is not None and gap.value < 0
-    low, high = (-gap.high, -gap.low) if behind else (gap.low, gap.high)
-    return f"95% CI {points(low)} to {points(high)}".replace("+", "")
 
 
 def _coverage(place: int, run: Side) -> str:
@@ -452,8 +547,7 @@ def _no_interval(shown: Iterable[Difference]) -> str:
 
 def _flip_line(counts: Transitions) -> str:
     """Return how many verdicts changed, and in which direction."""
-    total = _total(counts)
-    flipped = total - sum(counts[label][label] for label in RELATIONS)
+    total, flipped = _totals(counts)
     others = [label for label in RELATIONS if label != "entailment"]
     gained = sum(counts[label]["entailment"] for label in others)
     lost = sum(counts["entailment"][label] for label in others)
@@ -463,5 +557,7 @@ def _flip_line(counts: Transitions) -> str:
     )
 
 
-def _total(counts: Transitions) -> int:
-    return sum(sum(row.values()) for row in counts.values())
+def _totals(counts: Transitions) -> tuple[int, int]:
+    """Return the number of verdicts, and of those that changed."""
+    total = sum(sum(row.values()) for row in counts.values())
+    return total, total - sum(counts[label][label] for label in RELATIONS)

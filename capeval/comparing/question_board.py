@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,9 +21,9 @@ from capeval.comparing.sections import (
     downwards,
     fraction,
     not_ranked,
+    published_page,
     read_published,
     read_runs,
-    remarks_of,
     standing,
     with_ranks,
 )
@@ -76,10 +77,7 @@ def question_board(
     by: str | None = None,
     published: bool = False,
 ) -> Leaderboard:
-    """Rank graded runs by accuracy: those in `named`, or all under `runs`.
-
-    The groups of the tag `by` are the columns.
-    """
+    """Rank graded runs by accuracy; the groups of the tag `by` are columns."""
     left: list[Unread] = []
     read = read_runs(read_graded_run, named, () if named else all_grades(runs), left)
     groups: dict[tuple[str, ...], list[GradedRun]] = {}
@@ -108,9 +106,8 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
         [_question_row(run, way, repeated[run.name] > 1) for run in runs],
         lambda row: (row.group != "", _accuracy(row)),
         lambda row: (
-            row.group == ""
-            and row.overall is not None
-            and row.overall.value is not None
+            not row.group
+            and _accuracy(row) < math.inf
             and (row.scored or 0) >= LEAST_SCORED * (row.asked or 0)
         ),
     )
@@ -132,8 +129,7 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
             *(line for run in runs for line in run.warnings),
         ],
     )
-    highest = standing(rows)
-    best = rows[0].overall
+    best, name = rows[0].overall, one_line(rows[0].name, 120)
     value = f"{percent(best.value)}%{_ACCURACY.after(best)}" if best else NOTHING
     lowered = way_name(way)[:1].lower() + way_name(way)[1:] if way else ""
     heading = f"Accuracy{f' by {lowered}' if groups else ''}, in percent"
@@ -141,11 +137,11 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
     under = [*next(iter(counts))] if len(counts) == 1 else []
     table = _question_table(heading, entries, groups, under, _TENTHS)
     return Section(
-        entries=tuple(entries),
+        entries=entries,
         tables={"overall": table},
         page=page,
         shared={"benchmark": benchmark, "read_by": runs[0].read_by, "by": way if groups else None},
-        headline=f"{one_line(rows[0].name, 120)}: accuracy {value} on {one_line(title)}{highest}",
+        headline=f"{name}: accuracy {value} on {one_line(title)}{standing(rows)}",
     )
 
 
@@ -236,13 +232,13 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
     models = rows_of("rows")
     # Without an overall accuracy there is nothing to rank by: the order is the source's.
     if "questions" in table:
-        models = with_ranks(models, lambda row: (_accuracy(row),), lambda _: True)
+        models = with_ranks(models, lambda row: (_accuracy(row),))
     entries = [*models, *rows_of("baselines")]
     counts = "counts" in table
     kind = _COUNTS if counts else _HUNDREDTHS if table.get("decimals") == 2 else _TENTHS
     best = models[0].overall
     return Section(
-        entries=tuple(entries),
+        entries=entries,
         tables={
             "overall": _question_table(
                 "Replies" if counts else "Accuracy, in percent",
@@ -250,13 +246,7 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
                 published=True,
             )
         },
-        page=Page(
-            [],
-            title=f"Published: {table['title']}",
-            about=table["about"],
-            remarks=remarks_of(entries, table),
-            warnings=[f"† published, not computed here: {table['citation']}"],
-        ),
+        page=published_page(f"Published: {table['title']}", table, entries),
         shared={"benchmark": table["benchmark"], "read_by": table["about"], "by": table["by"]},
         headline=f"{models[0].name}: accuracy {percent(best.value)}% on "
         f"{benchmark_name(table['benchmark'])}, the highest of {len(models)} published models"

@@ -1,8 +1,4 @@
-"""Leaderboards: sections of ranked entries that may be compared, and published rows after them.
-
-Judged runs are read in `capeval.comparing.caption_board`, graded runs in
-`capeval.comparing.question_board`.
-"""
+"""Leaderboards: sections of ranked entries that may be compared, and published rows after them."""
 
 from __future__ import annotations
 
@@ -50,7 +46,7 @@ _PUBLISHED = Path(__file__).with_name("published")
 
 @dataclass(frozen=True)
 class GroupAccuracy:
-    """The accuracy of a group of questions with its 95% interval, and that of its baselines."""
+    """The accuracy of a group of questions with its 95% interval, and the baselines' accuracy."""
 
     value: float | None
     low: float | None = None
@@ -95,23 +91,27 @@ class Section:
 
     Attributes
     ----------
-    tables : of all entries, by what they show
-    page : what is said about the tables; it has none itself
+    tables : of all entries, by view
+    page : the title, notes and warnings, without tables
     shared : fields that the records of all entries share
     headline : the best entry in a sentence without its end; empty where none has a value
     """
 
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     tables: Mapping[str, Table]
     page: Page
     shared: Mapping[str, Any]
     headline: str = ""
     published: bool = False
 
+    def shown(self, by: str) -> list[Table]:
+        """Return the tables of one value of --by."""
+        return [table for view, table in self.tables.items() if view in VIEWS_OF[by]]
+
     def records(self, by: str = "all") -> list[dict[str, Any]]:
         """Return a flat record of each entry with its values in these tables, nothing rounded."""
         found = []
-        of_tables = [table.records() for view, table in self.tables.items() if view in VIEWS_OF[by]]
+        of_tables = [table.records() for table in self.shown(by)]
         for number, (entry, *parts) in enumerate(zip(self.entries, *of_tables, strict=True)):
             record: dict[str, Any] = {**self.shared, "published": self.published}
             for part in parts:
@@ -123,7 +123,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Leaderboard(Result):
-    """Sections, those of the user's own runs first.
+    """Sections: first the user's own runs, then published rows.
 
     Attributes
     ----------
@@ -157,9 +157,7 @@ class Leaderboard(Result):
             replace(
                 section.page,
                 title=(f"{number}. " if several else "") + section.page.title,
-                tables=[
-                    table for view, table in section.tables.items() if view in VIEWS_OF[self.by]
-                ],
+                tables=section.shown(self.by),
             )
             for number, section in enumerate(self.sections, start=1)
         ]
@@ -167,6 +165,13 @@ class Leaderboard(Result):
     def records(self) -> list[dict[str, Any]]:
         """Return the values of all tables, each record with the number of its section."""
         return self._records("all")
+
+    def _records(self, by: str) -> list[dict[str, Any]]:
+        return [
+            {"section": number, **record}
+            for number, section in enumerate(self.sections, start=1)
+            for record in section.records(by)
+        ]
 
     def notices(self) -> list[str]:
         left_out = [Loss(why_left_out(path, reason)) for path, reason in self.left_out]
@@ -178,22 +183,13 @@ class Leaderboard(Result):
     def show(self, console: Console, *, full: bool = False) -> None:
         pages = self.pages(full=full)
         if not full:
-            pages = [
-                replace(page, tables=[_in_width(table, console.width) for table in page.tables])
-                for page in pages
-            ]
+            for page in pages:
+                page.tables = [_in_width(table, console.width) for table in page.tables]
             pages = one_screen(pages, lines=self.screen)
         print_pages(pages, console, headline=self.headline())
 
     def rendered(self, form: Format) -> str:
         return csv_text(self._records(self.by)) if form == "csv" else super().rendered(form)
-
-    def _records(self, by: str) -> list[dict[str, Any]]:
-        return [
-            {"section": number, **record}
-            for number, section in enumerate(self.sections, start=1)
-            for record in section.records(by)
-        ]
 
 
 def _in_width(table: Table, width: int) -> Table:
@@ -207,10 +203,13 @@ def _in_width(table: Table, width: int) -> Table:
     return replace(part, note=with_more(table.note, f"{counted(left, 'more column')}: --full"))
 
 
+# ---- What both kinds of sections need -----------------------------------------------------------
+
+
 def read_runs(
     load: Callable[[Path], T], named: Iterable[Path], found: Iterable[Path], left: list[Unread]
 ) -> list[T]:
-    """Return what was read; what the user named must be readable, `left` are the others."""
+    """Return the runs that can be read; a named run must be readable, `left` gets the others."""
     unique = {path.resolve(): path for path in named}.values()
     return [*map(load, unique), *readable(load, found, left)]
 
@@ -218,9 +217,9 @@ def read_runs(
 def with_ranks(
     entries: Iterable[EntryT],
     order: Callable[[EntryT], tuple[float, ...]],
-    is_whole: Callable[[EntryT], bool],
+    is_whole: Callable[[EntryT], bool] = lambda _: True,
 ) -> list[EntryT]:
-    """Return entries best first; ties share a rank; those of a part come last, without one."""
+    """Return entries best first; ties share a rank; incomplete entries come last, without one."""
     ordered = sorted(entries, key=lambda entry: (*order(entry), entry.name))
     whole = [entry for entry in ordered if is_whole(entry)]
     values = [order(entry) for entry in whole]
@@ -234,14 +233,20 @@ def downwards(value: float | None) -> float:
 
 
 def not_ranked(what: str, names: Sequence[str]) -> list[str]:
-    """Return a warning that names the runs of a part, if there are any."""
+    """Return a warning that names incomplete runs, if there are any."""
     least = whole_percent(LEAST_SCORED)
     line = f"Not ranked, fewer than {least} of the {what} are scored: {', '.join(names)}"
     return [line] if names else []
 
 
+def standing(rows: Sequence[Entry]) -> str:
+    """Return the place of the first row among those with a rank, to follow its value."""
+    ranks = [row.rank for row in rows if row.rank is not None]
+    return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
+
+
 def read_published(name: Literal["captions", "questions"]) -> dict[str, Any]:
-    """Return what papers published, as printed: `captions`, or the tables of `questions`."""
+    """Return published numbers, as printed: `captions`, or the tables of `questions`."""
     return tomllib.loads(read_text(_PUBLISHED / f"{name}.toml"))
 
 
@@ -250,15 +255,15 @@ def fraction(printed: float | None) -> float | None:
     return None if printed is None else round(printed / 100, 6)
 
 
-def standing(rows: Sequence[Entry]) -> str:
-    """Return how the first of some rows stands among those with a rank, to follow its value."""
-    ranks = [row.rank for row in rows if row.rank is not None]
-    return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
-
-
-def remarks_of(rows: Sequence[Entry], published: Mapping[str, Any]) -> dict[int, str]:
-    """Return what is published about rows, by their numbers from 0."""
-    known = published.get("remarks", {})
-    return {
-        at: f"{row.name}: {known[row.name]}" for at, row in enumerate(rows) if row.name in known
-    }
+def published_page(title: str, source: Mapping[str, Any], rows: Sequence[Entry]) -> Page:
+    """Return the title, source and remarks of published rows; a remark belongs to one row."""
+    known = source.get("remarks", {})
+    return Page(
+        [],
+        title=title,
+        about=source["about"],
+        remarks={
+            at: f"{row.name}: {known[row.name]}" for at, row in enumerate(rows) if row.name in known
+        },
+        warnings=[f"† published, not computed here: {source['citation']}"],
+    )

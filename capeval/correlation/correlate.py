@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.correlation.correlations import Correlations
-from capeval.correlation.element_level import element_tables, human_labels, unjudged
-from capeval.correlation.fields import Elements, Notice
-from capeval.correlation.human_ceiling import agreement_of
-from capeval.correlation.joining import Joined, join, without_incomplete
-from capeval.correlation.metric_sources import (
+from capeval.correlation.element_level import compared_elements
+from capeval.correlation.fields import PUBLISHED, Elements, Notice
+from capeval.correlation.joining import (
     METRICS,
+    Joined,
     MeasuredRun,
     NamedMetric,
     Sources,
     gather,
+    join,
     judged_runs,
+    without_incomplete,
 )
-from capeval.correlation.protocols import PUBLISHED, TUNA, protocol
-from capeval.correlation.video_level import Analysis, analyse
+from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.outputs import check_json, check_output
@@ -288,7 +288,17 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Analysis
     joined = [join(human, metrics, o.missing) for human, metrics in pairs if metrics]
     elements = Elements()
     if isinstance(table, LabelTable) and read.annotations is not None:
-        elements, more = _elements(o, table, sources, read.annotations)
+        reasons: dict[str, dict[Key, str]] = {name: {} for name in sources.judges}
+        for metric in known:
+            reasons.get(metric.source_name, {}).update(metric.missing)
+        elements, more = compared_elements(
+            table,
+            sources.judges,
+            reasons,
+            read.annotations,
+            each=o.raters == "each",
+            missing=o.missing,
+        )
         warnings += more
     if joined and settings.protocol.name == TUNA.name:
         design = joined[0].design
@@ -350,24 +360,3 @@ def _inputs(
             "raters": o.raters,
         },
     }
-
-
-def _elements(
-    o: CorrelateOptions, table: LabelTable, sources: Sources, annotations: Sequence[Annotation]
-) -> tuple[Elements, list[Notice]]:
-    judges = sources.judges
-    reasons: dict[str, dict[Key, str]] = {name: {} for name in judges}
-    for metric in sources.metrics.values():
-        reasons.get(metric.name.rpartition(":")[0], {}).update(metric.missing)
-    lost, warnings = unjudged(table, judges, reasons, o.missing)
-    human, tied = human_labels(table, each=o.raters == "each", without=lost)
-    if tied:
-        warnings.append(Notice(kind="evenly_divided", values={"elements": len(tied)}))
-    elements = {annotation.index: annotation.elements for annotation in annotations}
-    return Elements(
-        scale=table.scale,
-        labels=len(table.labels),
-        tied=len(tied),
-        unjudged=sum(lost.values()),
-        tables=tuple(element_tables(human, tied, judges, elements, table.scale)),
-    ), warnings

@@ -13,16 +13,17 @@ from typing import Any, ClassVar
 
 from capeval.correlation.fields import (
     HUMAN_WORDS,
+    PUBLISHED_NOTE,
     ComparisonResult,
     Correlation,
     Elements,
     ElementTable,
     Notice,
+    Published,
     Raters,
     notice_lines,
 )
-from capeval.correlation.protocols import PUBLISHED_NOTE, Published
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result
 from capeval.show.table import (
@@ -41,8 +42,7 @@ from capeval.show.table import (
     columns,
     table_of,
 )
-from capeval.stats.correlation import STATISTICS
-from capeval.stats.design import GROUPINGS
+from capeval.stats.correlation import GROUPINGS, STATISTICS
 from capeval.stats.values import Coefficient
 from capeval.text import counted, one_line
 

@@ -4,72 +4,69 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
 
-from capeval.correlation.fields import ClassResult, ElementTable, Notice
-from capeval.correlation.joining import unmatched
+from capeval.correlation.fields import ClassResult, Elements, ElementTable, Notice
+from capeval.correlation.joining import ElementKey, ElementLabels, unmatched
 from capeval.errors import InputError
 from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
 from capeval.schema import (
     COVERAGES,
     ELEMENT_TYPES,
     RELATIONS,
+    Annotation,
     LabelScale,
-    Relation,
     VisualElement,
-    element_ids,
 )
 from capeval.stats.agreement import class_scores, cohen_kappa, confusion_by_video
 from capeval.stats.values import number_of
 
-ElementKey = tuple[Key, str]
-ElementLabels = dict[ElementKey, str]
-"""A label by caption and element."""
+_SCORES = ("precision", "recall", "f1")
 
 
-def verdicts_on(key: Key, relations: Sequence[Sequence[Relation]]) -> ElementLabels:
-    """Return a judge's verdicts on one caption."""
-    ids = element_ids(map(len, relations))
-    return {(key, of): label for of, label in zip(ids, chain(*relations), strict=True)}
-
-
-def human_labels(
-    table: LabelTable, *, each: bool = False, without: Collection[Key] = ()
-) -> tuple[dict[str, ElementLabels], frozenset[ElementKey]]:
-    """Return the majority label of each element, or with `each` every rater's labels, by name.
-
-    Also return the elements without a label, because raters are evenly divided on them. `without`
-    are captions to leave out.
-    """
-    by_rater: dict[str, ElementLabels] = {name: {} for name in table.raters}
-    for row, (key, element) in enumerate(zip(table.keys, table.elements, strict=True)):
-        if key not in without:
-            by_rater[table.raters[table.rater[row]]][key, element] = table.labels[row]
-    if each:
-        return by_rater, frozenset()
-    counts: dict[ElementKey, Counter[str]] = {}
-    for labels in by_rater.values():
-        for place, label in labels.items():
-            counts.setdefault(place, Counter())[label] += 1
-    majority: ElementLabels = {}
-    for place, count in counts.items():
-        ranked = count.most_common(2)
-        if len(ranked) == 1 or ranked[0][1] > ranked[1][1]:
-            majority[place] = ranked[0][0]
-    return {"human": majority}, frozenset(counts.keys() - majority.keys())
-
-
-def unjudged(
+def compared_elements(
     table: LabelTable,
     judges: Mapping[str, ElementLabels],
     reasons: Mapping[str, Mapping[Key, str]],
-    missing: IfMissing = "error",
+    annotations: Sequence[Annotation],
+    *,
+    each: bool,
+    missing: IfMissing,
+) -> tuple[Elements, list[Notice]]:
+    """Compare the verdicts of judges with human labels, of all elements and of each type.
+
+    Parameters
+    ----------
+    reasons : why captions have no verdict, by judge and caption
+    each : compare with every rater's labels instead of the majority label of each element
+
+    Raises
+    ------
+    InputError
+        A labelled caption has no verdict and `missing` is "error", or no caption is left.
+    """
+    lost, notices = _unjudged(table, judges, reasons, missing)
+    human, tied = _human_labels(table, each=each, without=lost)
+    if tied:
+        notices.append(Notice(kind="evenly_divided", values={"elements": len(tied)}))
+    elements = {annotation.index: annotation.elements for annotation in annotations}
+    return Elements(
+        scale=table.scale,
+        labels=len(table.labels),
+        tied=len(tied),
+        unjudged=sum(lost.values()),
+        tables=tuple(_tables(human, tied, judges, elements, table.scale)),
+    ), notices
+
+
+def _unjudged(
+    table: LabelTable,
+    judges: Mapping[str, ElementLabels],
+    reasons: Mapping[str, Mapping[Key, str]],
+    missing: IfMissing,
 ) -> tuple[dict[Key, int], list[Notice]]:
     """Return the number of elements of labelled captions without a verdict, and notices.
 
     They are left out for all judges, so that all judges are compared with the same labels.
-    `reasons` why there is no verdict are by judge and caption. InputError if there are such
-    captions and `missing` is "error", or if no caption is left.
     """
     elements = Counter(key for key, _ in set(zip(table.keys, table.elements, strict=True)))
     captions = list(dict.fromkeys(table.keys))
@@ -88,41 +85,65 @@ def unjudged(
     return lost, notices
 
 
-def element_tables(
+def _human_labels(
+    table: LabelTable, *, each: bool, without: Collection[Key]
+) -> tuple[dict[str, ElementLabels], set[ElementKey]]:
+    """Return the labels by rater, or of "human" the majority label of each element.
+
+    Also return the elements without a majority, because raters are evenly divided on them.
+    """
+    by_rater: dict[str, ElementLabels] = {name: {} for name in table.raters}
+    counts: dict[ElementKey, Counter[str]] = {}
+    rows = zip(table.keys, table.elements, table.rater, table.labels, strict=True)
+    for key, element, rater, label in rows:
+        if key not in without:
+            by_rater[table.raters[rater]][key, element] = label
+            counts.setdefault((key, element), Counter())[label] += 1
+    if each:
+        return by_rater, set()
+    ranked = {place: count.most_common(2) for place, count in counts.items()}
+    tied = {place for place, top in ranked.items() if len(top) > 1 and top[0][1] == top[1][1]}
+    majority = {place: top[0][0] for place, top in ranked.items() if place not in tied}
+    return {"human": majority}, tied
+
+
+def _tables(
     human: Mapping[str, ElementLabels],
     left_out: Collection[ElementKey],
     judges: Mapping[str, ElementLabels],
     elements: Mapping[str, Mapping[str, VisualElement]],
     scale: LabelScale,
 ) -> list[ElementTable]:
-    """Return tables of each judge and the human labels: of all elements, and of each type.
+    """Return tables of each judge and the human labels.
 
-    `left_out` are the elements without a human label. `elements` are by video and id; the scale
-    "binary" reduces labels to covered (entailed) or not.
+    `left_out` are the elements without a human label, `elements` by video and id.
     """
-    tied: Counter[str] = Counter(elements[key[0]][element].type for key, element in left_out)
+
+    def type_of(place: ElementKey) -> str:
+        (video, _), element = place
+        return elements[video][element].type
+
+    tied = Counter(map(type_of, left_out))
     tables: list[ElementTable] = []
     for truth, expected in human.items():
         for given, verdicts in judges.items():
             rows = [
-                (place, _on(label, scale), _on(verdicts[place], scale))
+                (place, label, _on_scale(verdicts[place], scale))
                 for place, label in expected.items()
                 if place in verdicts
             ]
             for by in ("all", *ELEMENT_TYPES):
-                some = [
-                    row for row in rows if by in ("all", elements[row[0][0][0]][row[0][1]].type)
-                ]
+                some = [row for row in rows if by in ("all", type_of(row[0]))]
                 if some:
                     count = tied.total() if by == "all" else tied[by]
                     tables.append(_table(truth, given, by, some, scale, count))
     return tables
 
 
-def _on(label: str, scale: LabelScale) -> str:
-    if scale == "binary" and label in RELATIONS:
-        return COVERAGES[0] if label == "entailment" else COVERAGES[1]
-    return label
+def _on_scale(verdict: str, scale: LabelScale) -> str:
+    if scale == "binary":
+        return COVERAGES[0] if verdict == "entailment" else COVERAGES[1]
+    return verdict
 
 
 def _table(
@@ -138,7 +159,14 @@ def _table(
     video = Keys([key[0] for key, _ in places], None).video
     matrices = confusion_by_video(expected, verdicts, labels, video)
     whole = matrices.sum(axis=0)
-    classes = zip(labels, class_scores(whole).T, whole.sum(axis=1), strict=True)
+    supports = whole.sum(axis=1).tolist()
+    classes = {
+        label: ClassResult(
+            **{name: number_of(of) for name, of in zip(_SCORES, scores, strict=True)},
+            support=support,
+        )
+        for label, scores, support in zip(labels, class_scores(whole).T, supports, strict=True)
+    }
     return ElementTable(
         truth=truth,
         given=given,
@@ -148,14 +176,6 @@ def _table(
         videos=len(matrices),
         confusion=tuple(tuple(map(float, row)) for row in whole),
         kappa=cohen_kappa(matrices),
-        classes={
-            label: ClassResult(
-                precision=number_of(precision),
-                recall=number_of(recall),
-                f1=number_of(f1),
-                support=float(support),
-            )
-            for label, (precision, recall, f1), support in classes
-        },
+        classes=classes,
         tied=tied,
     )

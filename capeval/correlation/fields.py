@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from statistics import NormalDist
 from typing import Any
 
 from pydantic import Field
 
 from capeval.files.videos import hint_of
-from capeval.scoring.score_parts import ResultModel
-from capeval.stats.values import Coefficient, GroupingName
+from capeval.scoring.scores import ResultModel
+from capeval.stats.values import UPPER, Coefficient, GroupingName
 from capeval.text import counted, listed
 
 HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
@@ -92,10 +94,6 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "few": lambda v: (
         f"only {counted(v['count'], v['unit'])} (fewer than 30): intervals will be wide"
-    ),
-    "many": lambda v: (
-        f"groups of more than {v['captions']:,} captions ({listed(v['groupings'])}) have intervals "
-        "of Spearman's rho and Pearson's r only"
     ),
     "not_tunas_design": lambda v: (
         "the protocol tuna is for one caption of each of 40 videos; only then are values "
@@ -245,3 +243,57 @@ class Raters(ResultModel):
     alpha: Coefficient
     level: str
     ceiling: tuple[CeilingResult, ...] = ()
+
+
+class Published(ResultModel):
+    """A published row, for reference; capeval computes only the intervals, from its n."""
+
+    metric: str
+    n: int
+    kendall: float
+    spearman: float
+    pearson: float
+    source: str
+    kendall_interval: tuple[float, float] | None = None
+    spearman_interval: tuple[float, float] | None = None
+    pearson_interval: tuple[float, float] | None = None
+
+
+_CAPTIONS = 40
+
+
+def _published(metric: str, kendall: float, spearman: float, pearson: float) -> Published:
+    def ends(value: float, variance: float) -> tuple[float, float]:
+        middle, half = math.atanh(value), NormalDist().inv_cdf(UPPER) * math.sqrt(variance)
+        return math.tanh(middle - half), math.tanh(middle + half)
+
+    # Of nothing but the value and n: Fisher's for r, that of Bonett and Wright (2000) for rho and
+    # that of Fieller, Hartley and Pearson (1957) for tau.
+    return Published(
+        metric=metric,
+        n=_CAPTIONS,
+        kendall=kendall,
+        kendall_interval=ends(kendall, 0.437 / (_CAPTIONS - 4)),
+        spearman=spearman,
+        spearman_interval=ends(spearman, (1 + spearman**2 / 2) / (_CAPTIONS - 3)),
+        pearson=pearson,
+        pearson_interval=ends(pearson, 1 / (_CAPTIONS - 3)),
+        source="TUNA (ACL 2025), table 3",
+    )
+
+
+PUBLISHED = (
+    _published("METEOR", 0.308, 0.448, 0.547),
+    _published("BERT-Score", 0.274, 0.348, 0.492),
+    _published("CLAIR", 0.456, 0.566, 0.410),
+    _published("DREAM-1K", 0.222, 0.313, 0.247),
+    _published("TUNA-CAP", 0.572, 0.767, 0.699),
+)
+"""The TUNA paper's table 3, as fractions."""
+
+PUBLISHED_NOTE = (
+    "Published rows: TUNA (ACL 2025), table 3; of other captions and raters. The paper states that "
+    "every p is below .05, but with its n = 40 captions r = .247 has p = .12. The 95% intervals "
+    "are computed here from n alone (Fisher's; for rho Bonett and Wright's; for tau Fieller's), as "
+    "if scores were normal and without ties."
+)

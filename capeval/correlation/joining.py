@@ -1,20 +1,325 @@
-"""Join the scores of metrics with human scores, caption by caption."""
+"""Metrics from judged runs, judgments and files of scores, joined with human scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from capeval.correlation.fields import Notice
-from capeval.errors import InputError
-from capeval.files.ratings import IfMissing, Key, Keys, MetricScores, RatingTable, caption_name
+from capeval.errors import InputError, UsageError
+from capeval.files.judgments import caption_hash
+from capeval.files.ratings import (
+    IfMissing,
+    Key,
+    Keys,
+    MetricScores,
+    RatingTable,
+    caption_name,
+    load_metrics,
+)
 from capeval.files.videos import hint_of, look_alike
-from capeval.stats.design import Design
+from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import attempt
+from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
+from capeval.schema import Annotation, Judgment, Scored, element_ids
+from capeval.scoring import MEASURES, AnnotationArrays, measures
+from capeval.scoring.judged_run import signature_of
+from capeval.scoring.verdicts import judged_by, snapshots_notice, stored_judgments
+from capeval.stats.correlation import Design
 from capeval.stats.values import Floats
-from capeval.text import counted, listed, one_line, shown
+from capeval.text import counted, cut, listed, one_line, shown
+
+METRICS = "metrics.jsonl"
+"""The file of a run that `capeval metrics` writes."""
+JUDGMENTS = "judgments.jsonl"
+"""The file of a judge's folder that has its verdicts; any other file has scores."""
+
+ElementKey = tuple[Key, str]
+ElementLabels = dict[ElementKey, str]
+"""A label by caption and element."""
+
+Systems = Collection[str | None]
+"""The systems that the human file names; None if it names none."""
+
+
+@dataclass
+class Sources:
+    """Metrics by name, and the verdicts of the judges among them on each element.
+
+    By the resolved path of a file of scores, `headers` are its columns, and `read` the columns that
+    are used.
+    """
+
+    metrics: dict[str, MetricScores] = field(default_factory=dict)
+    headers: dict[Path, tuple[str, ...]] = field(default_factory=dict)
+    read: dict[Path, set[str]] = field(default_factory=dict)
+    judges: dict[str, ElementLabels] = field(default_factory=dict)
+
+    def add(self, metric: MetricScores) -> None:
+        """Add a metric, or more captions of it.
+
+        Raises
+        ------
+        UsageError
+            Two sources have scores of one caption.
+        """
+        known = self.metrics.setdefault(metric.name, metric)
+        if known is metric:
+            return
+        if common := known.keys & metric.keys:
+            sources = " and in ".join([*known.sources, *metric.sources])
+            raise UsageError(
+                f"{cut(metric.name)} has two scores of {caption_name(min(common, key=str))}, in "
+                f"{sources}; leave one out or give them two names, or for two runs put their names "
+                "into the column `system` of the human file"
+            )
+        known.scores.update(metric.scores)
+        known.missing.update(metric.missing)
+        known.sources.extend(metric.sources)
+        known.signatures.extend(s for s in metric.signatures if s not in known.signatures)
+
+
+@dataclass(frozen=True)
+class NamedMetric:
+    """A metric that the user names: a file or folder, and which metric of a metrics.jsonl.
+
+    `is_column` is whether it is the column of its name in the human file.
+    """
+
+    name: str
+    path: Path
+    own: str | None = None
+    is_column: bool = False
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run with its judges, its possible names in a human file, and its annotations.
+
+    `measured` is whether `capeval metrics` has computed metrics for it.
+    """
+
+    run: RunFolder
+    judges: Sequence[JudgeFolder]
+    names: Sequence[str]
+    annotations: str | None
+    measured: bool
+
+
+def _measured_run(run: RunFolder, *, annotated: bool, judge: str | None) -> MeasuredRun:
+    judges, measured = run.judges(judge), (run.path / METRICS).is_file()
+    named = annotations_named_by(run.path) if judges and annotated else None
+    if named is not None:
+        annotations_of(named)
+    return MeasuredRun(run, judges, _names(run) if judges or measured else (), named, measured)
+
+
+def _names(run: RunFolder) -> list[str]:
+    models = {one.model for one in run.read_captions() if one.model} if run.exists() else set()
+    return [run.name, *(models if len(models) == 1 else [])]
+
+
+def _system_of(names: Sequence[str], systems: Systems) -> str | None:
+    """Return the name of a run in the human file: its own, else its captions' model."""
+    if None in systems:
+        return None
+    return next((name for name in names if name in systems), names[0])
+
+
+def judged_runs(
+    runs: Path,
+    systems: Systems,
+    on_notice: Callable[[str], None],
+    *,
+    annotated: bool = True,
+    judge: str | None = None,
+) -> list[MeasuredRun]:
+    """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
+
+    If the human file names no systems, return all runs of the user's own. A run that cannot be
+    read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
+    notice. `judge` is the only one of several judges of a run that counts.
+
+    Raises
+    ------
+    InputError
+        No run is judged (by `judge`), or none is of these systems.
+    """
+    read = partial(_measured_run, annotated=annotated, judge=judge)
+    every = [*attempt(read, RunFolder.all(runs), on_notice)]
+    if judge is not None and not any(one.judges for one in every):
+        raise InputError(f"contains no run that was judged by {cut(judge)}", file=runs)
+    judged = [one for one in every if one.judges or one.measured]
+    if not judged:
+        raise InputError(
+            "contains no judged run; run `capeval judge` first (without a name it judges the "
+            "bundled sample), or name metrics with --metric",
+            file=runs,
+        )
+    rated = [one for one in judged if _system_of(one.names, systems) in systems]
+    found = [one for one in rated if not is_bundled(one.run.name)] or rated
+    if not found:
+        names = [name for one in judged for name in one.names]
+        wanted = sorted(map(str, systems))
+        raise InputError(
+            f"its judged runs are {listed(dict.fromkeys(names), 3)}, but human raters rated "
+            f"{listed(wanted, 3)}{hint_of(look_alike(wanted, names))}; `system` in the human file "
+            "must be the name of a run or the model of its captions",
+            file=runs,
+        )
+    if None in systems and len(found) > 1:
+        raise InputError(
+            f"contains {counted(len(found), 'judged run')} "
+            f"({listed([one.run.name for one in found])}), but the human file has no column "
+            "`system`: add it, or name one run with --metric",
+            file=runs,
+        )
+    aside = [one.run.name for one in judged if one not in found]
+    if aside and None not in systems:
+        on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
+    return found
+
+
+def gather(
+    named: Sequence[NamedMetric],
+    runs: Sequence[MeasuredRun],
+    annotations: Sequence[Annotation] | None,
+    systems: Systems,
+    on_notice: Callable[[str], None],
+    columns: Mapping[str, str],
+) -> Sources:
+    """Read all metrics: the named ones, and every judge of some runs.
+
+    Verdicts of these runs that cannot be read, or without a single score, are left out with a
+    notice. `columns` are the columns of files of scores by capeval's names.
+
+    Raises
+    ------
+    InputError, UsageError
+        A source is invalid, or judgments lack annotations.
+    """
+    sources = Sources()
+    folders = [judge for one in runs for judge in one.judges]
+    read = attempt(lambda judge: (judge, _scored(judge, annotations)), folders, on_notice)
+    for judge, judgments in read:
+        name, path = judge.path.name, judge.judgments
+        _judged(sources, name, path, judgments, annotations or (), systems, found=True)
+        if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
+            on_notice(notice)
+    for one in runs:
+        for metric in _measured(one) if one.measured else ():
+            sources.add(metric.of_system(_system_of(one.names, systems)))
+    for each in named:
+        if each.path.is_dir() or each.path.name == JUDGMENTS:
+            judgments = _judgments(each.path, annotations)
+            _judged(sources, each.name, each.path, judgments, annotations or (), systems)
+        else:
+            _read_file(sources, each, columns)
+    return sources
+
+
+def _measured(one: MeasuredRun) -> list[MetricScores]:
+    """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
+    found = load_metrics(one.run.path / METRICS, METRICS).metrics
+    _leave_out_changed(found, one.run)
+    for metric in found:
+        metric.name = metric.own or metric.name
+        metric.found = True
+    return found
+
+
+def _leave_out_changed(metrics: Sequence[MetricScores], run: RunFolder) -> None:
+    now: dict[Key, str] = {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
+    for metric in metrics:
+        metric.leave_out_changed(now)
+
+
+def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str]) -> None:
+    """Add the metrics of a file of scores, or the one metric of it that is named."""
+    path = named.path
+    file = load_metrics(path, named.name, columns)
+    if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
+        _leave_out_changed(file.metrics, run)
+    sources.headers[path] = file.header
+    sources.read.setdefault(path.resolve(), set()).update(file.read)
+    for metric in file.metrics:
+        if named.own is None:
+            sources.add(metric)
+        elif metric.own == named.own:
+            metric.name = named.name
+            sources.add(metric)
+            return
+    if named.own is not None:
+        own = [metric.own for metric in file.metrics if metric.own is not None]
+        has = f"it has {listed(own)}" if own else "it has one metric without a name; omit the name"
+        raise InputError(f"has no metric {cut(named.own)}; {has}", file=path)
+
+
+def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
+    if annotations is None:
+        raise UsageError(
+            f"{path}: these are judgments without a run that names their annotations; name them "
+            "with --annotations"
+        )
+    return stored_judgments(path, annotations)[0]
+
+
+def _scored(judge: JudgeFolder, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
+    judgments = _judgments(judge.judgments, annotations)
+    reasons = [one.reason for one in judgments if not isinstance(one, Scored)]
+    if len(reasons) == len(judgments):
+        raise InputError(f"no caption is scored ({reasons[0]})", file=judge.path)
+    return judgments
+
+
+def _judged(
+    sources: Sources,
+    name: str,
+    path: Path,
+    judgments: Sequence[Judgment],
+    annotations: Sequence[Annotation],
+    systems: Systems,
+    *,
+    found: bool = False,
+) -> None:
+    """Add the three measures of a judge, and its verdicts on elements."""
+    reference, run = AnnotationArrays(annotations), run_around(path)
+    system = _system_of(_names(run), systems) if run else None
+    if run is None and len(systems) == 1:
+        system = next(iter(systems))
+    scored = {one.index: one for one in judgments if isinstance(one, Scored)}
+    rows = [reference.rows[index] for index in scored]
+    values = measures(reference.counts(rows, [one.relations for one in scored.values()]))[:, 0]
+    missing = {
+        (one.index, system): f"unscored: {one.reason}"
+        for one in judgments
+        if not isinstance(one, Scored)
+    }
+    keys: list[Key] = [(index, system) for index in scored]
+    for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
+        metric = MetricScores(
+            f"{name}:{measure}",
+            scores=dict(zip(keys, column, strict=True)),
+            missing=dict(missing),
+            sources=[str(path)],
+            signatures=[signature_of(annotations, judgments)],
+            measure=measure,
+            found=found,
+        )
+        sources.add(metric)
+    verdicts = sources.judges.setdefault(name, {})
+    for key, judgment in zip(keys, scored.values(), strict=True):
+        ids = element_ids(map(len, judgment.relations))
+        labels = zip(ids, chain(*judgment.relations), strict=True)
+        verdicts |= {(key, element): label for element, label in labels}
+
+
+# ---- Joined with human scores -------------------------------------------------------------------
 
 # Captions that are named in one message.
 _NAMED = 5
@@ -24,8 +329,7 @@ _NAMED = 5
 class Joined:
     """Captions that have a human score and a score of every metric.
 
-    `ratings` is (raters, captions), each of `metrics` (captions,); `design` has the number of each
-    caption's video and system.
+    `ratings` is (raters, captions), each of `metrics` (captions,).
     """
 
     human: str
@@ -33,8 +337,17 @@ class Joined:
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats]
-    design: Design
-    warnings: tuple[Notice, ...]
+    warnings: tuple[Notice, ...] = ()
+
+    @cached_property
+    def design(self) -> Design:
+        """The number of each caption's video and system, in the order of their names."""
+        systems = self.keys.systems or [""] * len(self.keys)
+        video, system = (
+            np.unique(np.array(names, dtype=object), return_inverse=True)[1]
+            for names in (self.keys.videos, systems)
+        )
+        return Design(video, system)
 
 
 def unmatched(
@@ -64,24 +377,26 @@ def unmatched(
     return notice
 
 
-def _renamed(human: RatingTable, metric: MetricScores) -> MetricScores:
-    """Return a metric whose captions have the same names as in the human file.
+def _scores_on(human: RatingTable, metric: MetricScores) -> tuple[Floats, Mapping[Key, str]]:
+    """Return a metric's score of each rated caption, NaN if it has none, and the reasons.
 
     If one side names no systems, the other side must have only one.
     """
-    keys = metric.keys
-    theirs, ours = {system for _, system in keys}, {system for _, system in human.keys}
-    if (None in theirs) == (None in ours) or not keys:
-        return metric
-    if len(theirs) > 1 or len(ours) > 1:
-        several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
-        where = "it has no column `system`" if None in ours else f"{metric.name} has no systems"
-        raise InputError(
-            f"{where}, but the captions are of {len(several)} systems ({listed(several)}); "
-            "name the system of every caption",
-            file=human.file,
-        )
-    return metric.of_system(next(iter(ours)))
+    if metric.name in human.metrics:
+        return human.metrics[metric.name], {}
+    theirs, ours = ({system for _, system in of} for of in (metric.keys, human.keys))
+    if theirs and (None in theirs) != (None in ours):
+        if len(theirs) > 1 or len(ours) > 1:
+            several = sorted(str(name) for name in (theirs if len(theirs) > 1 else ours))
+            where = "it has no column `system`" if None in ours else f"{metric.name} has no systems"
+            raise InputError(
+                f"{where}, but the captions are of {len(several)} systems ({listed(several)}); "
+                "name the system of every caption",
+                file=human.file,
+            )
+        metric = metric.of_system(next(iter(ours)))
+    get, nan = metric.scores.get, float("nan")
+    return np.array([get(key, nan) for key in human.keys]), metric.missing
 
 
 def without_incomplete(
@@ -90,10 +405,10 @@ def without_incomplete(
     on_notice: Callable[[str], None],
     missing: IfMissing,
 ) -> list[MetricScores]:
-    """Return metrics without the ones that nobody named and that lack what others have.
+    """Leave out metrics that the user did not name and that lack captions which others have.
 
-    That is captions; or if captions without a score are dropped (`missing`), systems: a judge that
-    has not judged one of two runs would cost every metric this run's captions.
+    If captions without a score are dropped (`missing`), only whole systems count: a judge that has
+    not judged one of two runs would cost every metric this run's captions.
     """
     lacking = {metric.name: _lacking(metric, human) for metric in metrics}
     costs = {
@@ -117,14 +432,8 @@ def without_incomplete(
 
 def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
     """Return the rated captions that have no score of a metric."""
-    return {
-        key
-        for table in human
-        if metric.name not in table.metrics
-        for scores in [_renamed(table, metric).scores]
-        for key in table.keys
-        if key not in scores
-    }
+    pairs = (zip(one.keys, _scores_on(one, metric)[0], strict=True) for one in human)
+    return {key for pair in pairs for key, score in pair if np.isnan(score)}
 
 
 def _systems_without(lacking: set[Key], human: Sequence[RatingTable]) -> set[str | None]:
@@ -139,20 +448,14 @@ def join(
     """Join on video and system; every metric is compared on the same captions.
 
     Unrated captions are ignored. A rated caption without a score of a metric is an error, or with
-    "drop" it is left out with a notice.
+    "drop" it is left out with a notice. Captions are sorted by the names of video and system.
     """
     total = len(human.keys)
     kept = np.ones(total, dtype=bool)
     columns: dict[str, Floats] = {}
     notices: list[Notice] = []
     for metric in metrics:
-        reasons: Mapping[Key, str] = {}
-        if metric.name in human.metrics:
-            values = human.metrics[metric.name]
-        else:
-            renamed = _renamed(human, metric)
-            get, nan, reasons = renamed.scores.get, float("nan"), renamed.missing
-            values = np.array([get(key, nan) for key in human.keys])
+        values, reasons = _scores_on(human, metric)
         there = ~np.isnan(values)
         if not there.any():
             raise InputError(_no_overlap(human, metric), file=human.file)
@@ -170,13 +473,16 @@ def join(
             "name the metrics with --metric",
             file=human.file,
         )
-    keys, ratings = human.keys, human.ratings
-    if not kept.all():
-        keys = keys.take(np.flatnonzero(kept).tolist())
-        ratings = ratings[:, kept]
-        columns = {name: values[kept] for name, values in columns.items()}
-    design = Design(keys.video, keys.system)
-    return Joined(human.name, keys, human.raters, ratings, columns, design, tuple(notices))
+    # By name, so that the order of the files' rows changes no number.
+    rows = sorted(np.flatnonzero(kept).tolist(), key=lambda row: tuple(map(str, human.keys[row])))
+    return Joined(
+        human.name,
+        human.keys.take(rows),
+        human.raters,
+        human.ratings[:, rows],
+        {name: values[rows] for name, values in columns.items()},
+        tuple(notices),
+    )
 
 
 def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
@@ -197,20 +503,4 @@ def _alike(lacking: Sequence[Key], metric: MetricScores) -> tuple[str, str] | No
     videos, systems = {video for video, _ in scored}, {system or "" for _, system in scored}
     return look_alike((v for v, _ in lacking if v not in videos), videos) or look_alike(
         (system for _, system in lacking if system and system not in systems), systems
-    )
-
-
-def in_order(joined: Joined) -> Joined:
-    """Return the captions sorted and numbered by the names of video and system."""
-    video, system = (
-        np.unique(np.array(names, dtype=object), return_inverse=True)[1]
-        for names in ([v for v, _ in joined.keys], [s or "" for _, s in joined.keys])
-    )
-    order = np.lexsort((system, video))
-    return replace(
-        joined,
-        keys=joined.keys.take(order.tolist()),
-        ratings=joined.ratings[:, order],
-        metrics={name: values[order] for name, values in joined.metrics.items()},
-        design=Design(video[order], system[order]),
     )

@@ -15,7 +15,7 @@ from capeval.options import FilePath, command, declares, runs_option, takes
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.scoring import Estimate
 from capeval.scoring.judged_run import load_judged
-from capeval.scoring.score_parts import Counts, ResultModel
+from capeval.scoring.scores import Counts, ResultModel
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns

@@ -23,8 +23,7 @@ from capeval.runs.targets import Target, Targets, work_on
 from capeval.schema import Unscored
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
-from capeval.scoring.score_parts import VideoScore
-from capeval.scoring.scores import RunScores
+from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.result import Output, Result
 from capeval.text import Loss, counted, listed

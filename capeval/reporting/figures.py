@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from capeval.comparing.comparison import Comparison
-from capeval.comparing.differences import Differences
+from capeval.comparing.comparison import Comparison, Differences
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.counts import WAYS, Way

@@ -42,7 +42,7 @@ from capeval.schema import (
 )
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
-from capeval.scoring.score_parts import VideoScore
+from capeval.scoring.scores import VideoScore
 from capeval.show.formats import print_line, print_pages, text_of
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result

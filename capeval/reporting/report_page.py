@@ -11,8 +11,7 @@ from typing import Any, get_args
 from markupsafe import Markup
 
 from capeval.comparing.compare import compare_judged
-from capeval.comparing.comparison import Comparison, Contender
-from capeval.comparing.differences import Difference, PairDifference
+from capeval.comparing.comparison import Comparison, Contender, Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
@@ -23,8 +22,7 @@ from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
 from capeval.scoring.counts import COUNTS
 from capeval.scoring.judged_run import JudgedRun
-from capeval.scoring.score_parts import VideoScore
-from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, is_narrow
+from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, VideoScore, is_narrow
 from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import (
     NOTHING,

@@ -1,4 +1,4 @@
-"""Sufficient statistics: per video and type, the weights entailed, contradicted and in total.
+"""Sufficient statistics: by video and type, the weights entailed, contradicted and in total.
 
 Every score, interval and comparison is computed from this one small array.
 """
@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Annotation, Relation
-from capeval.scoring.score_parts import Breakdown
 
 GROUPS = ("all", *ELEMENT_TYPES)
 COUNTS = ("entailed", "contradicted", "total")
@@ -39,15 +37,6 @@ class AnnotationArrays:
         ]
         self._types = [np.array([group for group, _ in video], np.int8) for video in elements]
         self._weights = [np.array([weight for _, weight in video], np.int8) for video in elements]
-
-    @cached_property
-    def _members(self) -> list[Membership]:
-        return memberships(self.annotations)
-
-    def members_of(self, rows: Sequence[int]) -> list[Membership]:
-        """Return the buckets that hold any of some videos, as `memberships` does of these alone."""
-        chosen = [Membership(of.way, of.name, of.inside[rows]) for of in self._members]
-        return [of for of in chosen if of.inside.any()]
 
     def counts(
         self, rows: Sequence[int], relations: Sequence[Sequence[Sequence[Relation]]]
@@ -104,27 +93,19 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return result
 
 
-def as_arrays(annotations: Sequence[Annotation] | AnnotationArrays) -> AnnotationArrays:
-    """Return annotations as arrays; arrays are returned unchanged."""
-    return annotations if isinstance(annotations, AnnotationArrays) else _arrays(tuple(annotations))
-
-
-_arrays = lru_cache(maxsize=1)(AnnotationArrays)  # many runs are of one set
-
-
 B = TypeVar("B")
 
 EVENT_BUCKETS = ((2, "<=2"), (4, "3-4"), (6, "5-6"), (8, "7-8"), (None, ">=9"))
 ELEMENT_BUCKETS = ((15, "<=15"), (20, "16-20"), (25, "21-25"), (30, "26-30"), (None, ">=31"))
 
 
-def bucket_name(count: int, buckets: Sequence[tuple[int | None, str]]) -> str:
-    """Return the name of the bucket that a count falls in.
+def _bucket(count: int, buckets: Sequence[tuple[int | None, str]]) -> tuple[str]:
+    """Return the bucket that a count falls in.
 
-    >>> bucket_name(16, ELEMENT_BUCKETS), bucket_name(31, ELEMENT_BUCKETS)
-    ('16-20', '>=31')
+    >>> _bucket(16, ELEMENT_BUCKETS), _bucket(31, ELEMENT_BUCKETS)
+    (('16-20',), ('>=31',))
     """
-    return next(name for top, name in buckets if top is None or count <= top)
+    return (next(name for top, name in buckets if top is None or count <= top),)
 
 
 @dataclass(frozen=True)
@@ -134,7 +115,7 @@ class Way:
     Attributes
     ----------
     plural : the name of its figure
-    groups : in their order; empty for those of the data
+    groups : in their order; empty if the data name them
     unit : the unit of the numbers in the groups' names, if they are numbers
     """
 
@@ -163,7 +144,7 @@ WAYS: Mapping[str, Way] = {
         "Events",
         "events",
         tuple(name for _, name in EVENT_BUCKETS),
-        lambda video: (bucket_name(len(video.events), EVENT_BUCKETS),),
+        lambda video: _bucket(len(video.events), EVENT_BUCKETS),
         " events",
     ),
     "elements": Way(
@@ -171,11 +152,13 @@ WAYS: Mapping[str, Way] = {
         "Elements",
         "elements",
         tuple(name for _, name in ELEMENT_BUCKETS),
-        lambda video: (bucket_name(video.element_count, ELEMENT_BUCKETS),),
+        lambda video: _bucket(video.element_count, ELEMENT_BUCKETS),
         " elements",
     ),
 }
 """Every way, by its name in files; in the order of tables and figures."""
+
+_OF_VIDEOS = [way for way in WAYS if way != "type"]
 
 
 @dataclass(frozen=True)
@@ -188,9 +171,9 @@ class Membership:
 
 
 def memberships(videos: Sequence[Annotation]) -> list[Membership]:
-    """Return every bucket that holds a video, by the ways of `Breakdown`, each in its order."""
+    """Return every bucket that holds a video, way by way, each in its order."""
     result = []
-    for way in Breakdown.model_fields:
+    for way in _OF_VIDEOS:
         tags = [WAYS[way].tags_of(video) for video in videos]
         for name in WAYS[way].groups or sorted({tag for of_video in tags for tag in of_video}):
             inside = np.array([name in of_video for of_video in tags], dtype=bool)
@@ -200,8 +183,8 @@ def memberships(videos: Sequence[Annotation]) -> list[Membership]:
 
 
 def by_way(members: Sequence[Membership], buckets: Sequence[B]) -> dict[str, dict[str, B]]:
-    """Group one value per bucket by the ways of `Breakdown`, then by the bucket's name."""
-    grouped: dict[str, dict[str, B]] = {way: {} for way in Breakdown.model_fields}
+    """Return one value for each bucket by way, then by the bucket's name."""
+    grouped: dict[str, dict[str, B]] = {way: {} for way in _OF_VIDEOS}
     for member, bucket in zip(members, buckets, strict=True):
         grouped[member.way][member.name] = bucket
     return grouped

@@ -1,4 +1,4 @@
-"""A judged run as a whole: its captions, verdicts, annotations and scores."""
+"""A judged run: its captions, verdicts, annotations and scores."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+import numpy as np
+from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
@@ -26,19 +27,220 @@ from capeval.runs.sources import (
     annotations_of,
     tested_model_warnings,
 )
-from capeval.schema import Annotation, Caption, Judgment, Scored
-from capeval.scoring import Scores
+from capeval.schema import Annotation, Caption, Judgment, Scored, Usage
+from capeval.scoring.counts import (
+    GROUPS,
+    MEASURES,
+    AnnotationArrays,
+    Membership,
+    by_way,
+    measures,
+    memberships,
+)
+from capeval.scoring.scores import (
+    Breakdown,
+    Bucket,
+    Counts,
+    Estimate,
+    RepeatSpread,
+    Scores,
+    TypeScores,
+    UnmatchedEvents,
+    VideoScore,
+)
+from capeval.scoring.signature import VERSION, Signature
 from capeval.scoring.verdicts import (
     JudgeIdentity,
     addresses_of,
     judged_by,
-    signature_of,
+    recorded,
     snapshots_notice,
     stored_judgments,
-    summarise,
 )
+from capeval.stats import mean_intervals
 from capeval.text import counted, distinct
 from capeval.version import __version__
+
+INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
+"""The method of the intervals, as scores.json records it."""
+
+
+# ---- From verdicts to scores --------------------------------------------------------------------
+
+
+def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
+    """Return the signature of scores from the judgments of one judge."""
+    identity, models = judged_by(judgments)
+    data = annotations_hash(tuple(annotations))
+    parts = {
+        "capeval": "tuna-cap",
+        "judge": "+".join(models) or identity.judge,
+        "prompts": identity.prompts or "none",
+        **({"reasoning": identity.reasoning} if identity.reasoning else {}),
+        "repeats": str(identity.repeats),
+        "avg": "macro",
+        "data": f"{data[:6]}@{len(annotations)}",
+        VERSION: __version__,
+    }
+    return str(Signature.of(parts))
+
+
+def score_judgments(
+    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, captioned: int
+) -> Scores:
+    """Score the verdicts of one judge: means over videos, overall and in every bucket.
+
+    Unscored judgments enter no mean; only the counts show them.
+
+    Parameters
+    ----------
+    annotations : of the whole set
+    judgments : at most one for each annotated video, in any order
+    captioned : number of videos that have a caption
+    """
+    reference = AnnotationArrays(annotations)
+    by_index = {one.index: one for one in judgments if isinstance(one, Scored)}
+    scored = {row: by_index[i] for i, row in reference.rows.items() if i in by_index}
+    counts = reference.counts([*scored], [judgment.relations for judgment in scored.values()])
+    values = measures(counts)
+    overall, by = _tables(values, memberships([annotations[row] for row in scored]))
+    identity, models = judged_by(judgments)
+    verdicts = [*scored.values()]
+    return Scores(
+        signature=signature_of(annotations, judgments),
+        counts=Counts(
+            annotated=len(annotations),
+            captioned=captioned,
+            scored=len(scored),
+            unscored=captioned - len(scored),
+            empty=sum(not judgment.candidate_events for judgment in verdicts),
+        ),
+        overall=overall,
+        by=by,
+        videos=_videos([judgment.index for judgment in verdicts], counts, values),
+        unmatched_events=_unmatched(verdicts),
+        repeat_spread=_spread(reference, scored),
+        usage=_usage(judgments),
+        settings={
+            "judge": identity.judge,
+            "baseline": identity.baseline,
+            "base_url": addresses_of(verdicts or judgments),
+            "prompts": identity.prompts,
+            **({"reasoning": identity.reasoning} if identity.reasoning else {}),
+            "repeats": identity.repeats,
+            "models": models,
+            "fingerprints": recorded("fingerprints", verdicts),
+            "left_off": recorded("left_off", verdicts),
+            "data": annotations_hash(tuple(annotations)),
+            "interval": {"level": 0.95, "method": INTERVAL},
+        },
+    )
+
+
+def _tables(values: NDArray[np.float64], members: Sequence[Membership]) -> tuple[Bucket, Breakdown]:
+    members = [Membership("overall", "", np.ones(len(values), dtype=bool)), *members]
+    shape = (len(members), len(GROUPS), len(MEASURES))
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
+    n = np.array([present[of.inside].sum(axis=0) for of in members])
+    sums = np.array([filled[of.inside].sum(axis=0) for of in members])
+    mean = np.divide(sums, n, out=np.full(shape, np.nan), where=n > 0)
+    flat = values.reshape(len(values), mean[0].size)
+    # Bucket by bucket: all of them at once take more memory than the verdicts.
+    ends = [
+        mean_intervals(np.where(of.inside[:, None], flat, np.nan), limits=(0, 1)) for of in members
+    ]
+    low, high = np.array(ends).swapaxes(0, 1).reshape(2, *shape)
+    table = np.stack([mean, low, high], axis=-1)
+    buckets = [_bucket(table[b], n[b, :, 0]) for b in range(len(members))]
+    return buckets[0], Breakdown(**by_way(members[1:], buckets[1:]))
+
+
+def _bucket(table: NDArray[np.float64], sizes: NDArray[np.int64]) -> Bucket:
+    return Bucket(
+        **{
+            group: TypeScores(
+                **{
+                    measure: Estimate(
+                        value=_number(table[g, m, 0]),
+                        low=_number(table[g, m, 1]),
+                        high=_number(table[g, m, 2]),
+                    )
+                    for m, measure in enumerate(MEASURES)
+                },
+                n=int(sizes[g]),
+            )
+            for g, group in enumerate(GROUPS)
+        }
+    )
+
+
+def _number(value: np.float64) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _videos(
+    indexes: Sequence[str], counts: NDArray[np.int64], values: NDArray[np.float64]
+) -> dict[str, dict[str, VideoScore]]:
+    return {
+        index: {
+            group: VideoScore(*of_group, *measured)
+            for group, of_group, measured in zip(
+                GROUPS, *(one.tolist() for one in of_video), strict=True
+            )
+            if of_group[-1] > 0
+        }
+        for index, *of_video in zip(indexes, counts, values, strict=True)
+    }
+
+
+def _unmatched(judgments: Sequence[Scored]) -> UnmatchedEvents:
+    candidate = sum(len(judgment.matches) for judgment in judgments)
+    unmatched = sum(judgment.matches.count(None) for judgment in judgments)
+    share = unmatched / candidate if candidate else None
+    return UnmatchedEvents(unmatched=unmatched, candidate=candidate, share=share)
+
+
+def _usage(judgments: Sequence[Judgment]) -> dict[str, Usage]:
+    stages: dict[str, list[Usage]] = {}
+    for judgment in judgments:
+        for stage, usage in judgment.usage.items():
+            stages.setdefault(stage, []).append(usage)
+    return {
+        stage: Usage(**{name: sum(getattr(u, name) for u in used) for name in Usage.model_fields})
+        for stage, used in stages.items()
+    }
+
+
+def _spread(reference: AnnotationArrays, scored: Mapping[int, Scored]) -> RepeatSpread | None:
+    repeated = {row: judgment.repeats for row, judgment in scored.items() if judgment.repeats[1:]}
+    if not repeated:
+        return None
+    rows, repeats = list(repeated), min(map(len, repeated.values()))
+    means = np.array(
+        [
+            measures(reference.counts(rows, [v[k].relations for v in repeated.values()]))[
+                :, 0
+            ].mean(axis=0)
+            for k in range(repeats)
+        ]
+    )
+    alike = [
+        len(set(labels)) == 1
+        for verdicts in repeated.values()
+        for labels in zip(*(chain(*v.relations) for v in verdicts), strict=True)
+    ]
+    return RepeatSpread(
+        repeats=repeats,
+        precision=tuple(means[:, 0].tolist()),
+        recall=tuple(means[:, 1].tolist()),
+        f1=tuple(means[:, 2].tolist()),
+        f1_sd=float(means[:, 2].std(ddof=1)),
+        unanimous=sum(alike) / len(alike),
+    )
+
+
+# ---- Files and runs -----------------------------------------------------------------------------
 
 
 def write_scores(folder: JudgeFolder, scores: Scores) -> None:
@@ -48,15 +250,11 @@ def write_scores(folder: JudgeFolder, scores: Scores) -> None:
 
 def scores_text(scores: Scores) -> str:
     """Return the content of a file of scores."""
-    try:
-        # Of a million videos, it takes a twentieth of the time and the memory of `dumps`.
-        return scores.model_dump_json(indent=1) + "\n"
-    except PydanticSerializationError:  # an unpaired surrogate in a name
-        return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
+    return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
 
 
 def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeats: int) -> str:
-    """Return the SHA-256 (hex) of all that the scores of a run depend on, and of `scores.json`.
+    """Return the SHA-256 (hex) of the inputs of a run's scores, and of `scores.json`.
 
     As long as it is the same, judging and scoring the run again would write the same files.
     """
@@ -70,12 +268,8 @@ def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeat
 
 
 def load_scores(folder: JudgeFolder) -> Scores:
-    """Return what `write_scores` wrote."""
-    data = folder.scores.read_bytes()
-    try:
-        return Scores.model_validate_json(data)
-    except ValidationError:  # an unpaired surrogate in a name
-        return Scores.model_validate(json.loads(data))
+    """Read `scores.json`."""
+    return Scores.model_validate(json.loads(folder.scores.read_bytes()))
 
 
 @dataclass(frozen=True)
@@ -98,11 +292,8 @@ class JudgedRun:
 
     @cached_property
     def scores(self) -> Scores:
-        """The scores of the verdicts, computed from them."""
-        return summarise(
-            self.annotations,
-            list(self.judgments.values()),
-            captioned=self.captioned,
+        return score_judgments(
+            self.annotations, list(self.judgments.values()), captioned=self.captioned
         )
 
     @cached_property
@@ -130,7 +321,7 @@ class JudgedRun:
 
     @cached_property
     def notices(self) -> list[str]:
-        """What a reader of the scores must know: they are of a part, or of several snapshots."""
+        """Doubts about the scores: captions without a verdict, several snapshots of the judge."""
         found = []
         unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
         if unjudged:
@@ -149,7 +340,7 @@ class JudgedRun:
 
     @property
     def warnings(self) -> list[str]:
-        """That the model that wrote the captions drafted the annotations, if so."""
+        """A warning if the model that wrote the captions drafted the annotations."""
         drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
         models = (self.model, *(caption.model for caption in self.captions.values()))
         return tested_model_warnings(self.name, "annotations", drafted, models)
@@ -188,7 +379,7 @@ def load_judged(
     name_or_path, runs, judge : as in `capeval.runs.resolve.find_judgments`
     annotations : their file, or the annotations themselves; else the run's manifest names them
     ignore_unknown : skip verdicts on videos without an annotation
-    repeats : how many repeats count; by default the number last asked for
+    repeats : how many repeats count; by default the number of the last request
     """
     file = find_judgments(name_or_path, runs, judge)
     if annotations is None or isinstance(annotations, str | Path):

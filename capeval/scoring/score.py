@@ -79,25 +79,22 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     if o.out is not None:
         check_output(Path(o.out), files_behind([judged]), own="scores.json")
         check_json(Path(o.out), *(TABLE_SUFFIXES if o.layout is None else ()))
-        verdicts = None if _has_scores(o) else _verdicts(judged, o)
-        write_output(Path(o.out), scores_text(judged.scores) if verdicts is None else verdicts)
-        what = "scores" if verdicts is None else "verdicts"
+        what, content = _content(judged, Path(o.out), o.layout)
+        write_output(Path(o.out), content)
         o.on_notice(f"{o.out}: the {what} of {counted(len(judged.scored), 'video')}")
     return judged
 
 
-def _has_scores(o: ScoreOptions) -> bool:
-    return o.layout is None and Path(str(o.out)).suffix.lower() not in TABLE_SUFFIXES
-
-
-def _verdicts(judged: JudgedRun, o: ScoreOptions) -> str | bytes:
-    """Return the content of --out where that is the verdicts."""
+def _content(judged: JudgedRun, out: Path, layout: str | None) -> tuple[str, str | bytes]:
+    """Return the kind and the content of --out: the scores, or the verdicts."""
+    suffix = out.suffix.lower()
+    if layout is None and suffix not in TABLE_SUFFIXES:
+        return "scores", scores_text(judged.scores)
     pairs = [(judged.annotated[index], one) for index, one in judged.scored.items()]
     if not pairs:
         raise InputError("has no verdict to write", file=judged.file)
-    if o.layout is None:
-        suffix = Path(str(o.out)).suffix.lower()
-        return table_bytes(element_rows(judged.name, pairs), suffix)
+    if layout is None:
+        return "verdicts", table_bytes(element_rows(judged.name, pairs), suffix)
     if any(one.repeats[1:] for _, one in pairs):
         raise UsageError("--layout tuna has one verdict per caption; choose one with --repeats 1")
     captions = judged.captions
@@ -105,7 +102,7 @@ def _verdicts(judged: JudgedRun, o: ScoreOptions) -> str | bytes:
         tuna_result(one, captions[one.index].caption if one.index in captions else "", verdict)
         for one, verdict in pairs
     ]
-    return dumps(records, indent=1) + "\n"
+    return "verdicts", dumps(records, indent=1) + "\n"
 
 
 @takes(ScoreOptions)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from capeval.schema import ELEMENT_TYPES, Usage
 from capeval.scoring.counts import MEASURES, WAYS
-from capeval.scoring.score_parts import (
-    Breakdown,
-    Bucket,
-    Counts,
-    Estimate,
-    RepeatSpread,
-    ResultModel,
-    TypeScores,
-    UnmatchedEvents,
-    VideoScore,
-    bucket_rows,
-)
 from capeval.scoring.signature import Signature, unlikeness
 from capeval.show.numbers import (
     NOTHING,
@@ -53,6 +47,137 @@ from capeval.show.table import (
 )
 from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 from capeval.text import counted, cut, one_line
+
+T = TypeVar("T")
+
+
+# ---- The layout of scores.json ------------------------------------------------------------------
+
+
+class ResultModel(BaseModel):
+    """A part of a result file: frozen, and all of its keys are known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Estimate(ResultModel):
+    """A mean over videos with its 95% interval; None if there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class TypeScores(ResultModel):
+    """Precision, recall and F1 of one type in one bucket, over `n` videos."""
+
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    n: int
+
+
+class ByType(ResultModel, Generic[T]):
+    """One value for all elements pooled, and one for each type."""
+
+    all: T
+    camera: T
+    scene: T
+    action: T
+    attribute: T
+
+
+class ByWay(ResultModel, Generic[T]):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+    visual_characteristic: dict[str, T]
+    domain: dict[str, T]
+    events: dict[str, T]
+    elements: dict[str, T]
+
+
+def bucket_rows(overall: ByType[Any], by: ByWay[Any]) -> list[dict[str, Any]]:
+    """Return a flat record for each bucket and type, of scores or of differences."""
+    buckets = [("overall", "all", overall)]
+    for way in ByWay.model_fields:
+        buckets += [(way, name, bucket) for name, bucket in getattr(by, way).items()]
+    return [
+        {"by": way, "group": name, "type": kind, "n": of.n}
+        | {
+            measure + ("" if part == "value" else f"_{part}"): value
+            for measure in ("precision", "recall", "f1")
+            for part, value in getattr(of, measure).model_dump().items()
+        }
+        for way, name, bucket in buckets
+        for kind in ByType.model_fields
+        for of in (getattr(bucket, kind),)
+    ]
+
+
+class Bucket(ByType[TypeScores]):
+    """One bucket of videos: all elements pooled, and each type."""
+
+
+class Breakdown(ByWay[Bucket]):
+    """The buckets of every way to group videos; empty buckets are left out."""
+
+
+class Counts(ResultModel):
+    """How many videos are behind the numbers; `unscored` = captioned - scored.
+
+    `empty` are the scored captions without any event, which score 0; left out of the file if there
+    are none.
+    """
+
+    annotated: int
+    captioned: int
+    scored: int
+    unscored: int
+    empty: int = 0
+
+    @model_serializer(mode="wrap")
+    def _without_zero(self, serialize: SerializerFunctionWrapHandler) -> dict[str, int]:
+        value: dict[str, int] = serialize(self)
+        return value if self.empty else {k: n for k, n in value.items() if k != "empty"}
+
+
+@dataclass(frozen=True, slots=True)
+class VideoScore:
+    """Weights and measures of one video and type."""
+
+    entailed: int
+    contradicted: int
+    total: int
+    precision: float
+    recall: float
+    f1: float
+
+
+class UnmatchedEvents(ResultModel):
+    """Candidate events that match no reference event: the method cannot check them."""
+
+    unmatched: int
+    candidate: int
+    share: float | None
+
+
+class RepeatSpread(ResultModel):
+    """How much the judge's repeats on the same captions differ.
+
+    `precision`, `recall` and `f1` are overall means, a number for each repeat, `f1_sd` the sample
+    standard deviation of `f1`; `unanimous` is the share of elements with the same label in every
+    repeat.
+    """
+
+    repeats: int
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+    f1: tuple[float, ...]
+    f1_sd: float
+    unanimous: float
+
+
+# ---- Means by place -----------------------------------------------------------------------------
 
 Place = tuple[str, str]
 """The way of grouping, and the group: ("type", "camera"), ("events", "3-4")."""
@@ -95,7 +220,7 @@ FEW_VIDEOS_NOTE = (
 
 
 def is_narrow(mean: Bounded, n: int) -> bool:
-    """Return whether a mean, or a difference of two, has an interval of so few videos."""
+    """Return whether `FEW_VIDEOS_NOTE` is about a mean, or a difference of two."""
     return mean.low is not None and n < FEWEST_FOR_FAILURES
 
 
@@ -112,12 +237,17 @@ class ScoreRow:
     annotated: int | None = None
     captioned: int | None = None
     scored: int | None = None
+    empty: int | None = None
     rank: int | None = None
     model: str | None = None
     frames: str | None = None
     parameters: float | None = None
     path: Path | None = None
-    empty: int | None = None
+
+    @classmethod
+    def of(cls, name: str, scores: Scores, **more: Any) -> Self:
+        counts = scores.counts.model_dump(include={"annotated", "captioned", "scored"})
+        return cls(name, means_of(scores), **counts, empty=scores.counts.empty, **more)
 
     @property
     def overall(self) -> TypeScores:
@@ -176,17 +306,7 @@ def scores_page(
     results: Mapping[str, Scores], *, full: bool = False, notes: Sequence[str] = ()
 ) -> Page:
     """Return the tables of runs; also F1 by domain, events and elements if `full`."""
-    rows = [
-        ScoreRow(
-            name=one_line(name),
-            cells=means_of(scores),
-            annotated=scores.counts.annotated,
-            captioned=scores.counts.captioned,
-            scored=scores.counts.scored,
-            empty=scores.counts.empty,
-        )
-        for name, scores in results.items()
-    ]
+    rows = [ScoreRow.of(one_line(name), scores) for name, scores in results.items()]
     views = VIEWS if full else VIEWS[:3]
     baseline = any(scores.settings.get("baseline") for scores in results.values())
     overall = [scores.overall.all for scores in results.values()]
@@ -209,8 +329,8 @@ def scores_page(
 def scores_headline(results: Mapping[str, Scores]) -> str:
     """Return the F1 of a run, or of the best of several, in a sentence.
 
-    Of runs that were measured in different ways, or are scored on different videos, none is the
-    best: it is about the first.
+    Runs that were measured in different ways, or scored on different videos, have no best: the
+    sentence is about the first one.
     """
 
     def value_of(item: tuple[str, Scores]) -> float:
@@ -247,7 +367,7 @@ def score_sentence(scores: Scores, several: str = "") -> str:
 
 
 def highest_of(runs: int, alike: int) -> str:
-    """Return that a value is the highest of some runs, of which others have it too.
+    """Return how the highest value compares with other runs, some of which share it.
 
     >>> highest_of(3, 0), highest_of(12, 1)
     (', the highest of 3 runs', ', the highest of 12 runs (shared with 1 other)')
@@ -257,7 +377,7 @@ def highest_of(runs: int, alike: int) -> str:
 
 
 def over_videos(scored: int, annotated: int, captioned: int) -> str:
-    """Return how many videos are behind a number, in words.
+    """Return the number of videos behind a value, in words.
 
     >>> over_videos(10, 10, 10), over_videos(997, 1000, 999), over_videos(1, 1, 1)
     ('over all 10 videos', 'over 997 of 1,000 videos (scored 997/999)', 'over 1 video')
@@ -270,14 +390,14 @@ def over_videos(scored: int, annotated: int, captioned: int) -> str:
 
 
 def empty_captions(counts: Counts) -> str:
-    """Return how many scored captions are empty, to follow how many are scored."""
+    """Return the number of scored captions that are empty, to follow the number scored."""
     if not counts.empty:
         return ""
     return f", {counted(counts.empty, 'caption')} empty"
 
 
 def coverage(scores: Scores) -> str:
-    """Return how many videos are behind the numbers, and what the method could not check."""
+    """Return the numbers of captioned and scored videos, and of events that have no match."""
     counts, unmatched = scores.counts, scores.unmatched_events
     parts = [
         f"captioned {share(counts.captioned, counts.annotated)}",
@@ -315,8 +435,13 @@ def score_tables(view: str, rows: Sequence[ScoreRow], *, published: bool = False
         (_run(published=published, under="" if published else "n"), names)
     ]
     for place in places:
-        under = "" if published else _count(rows, place)
-        column = Column(_heading(place), under=under, kind=kind, key=_key(place))
+        of_type, name = view == "type", place[1]
+        column = Column(
+            name.title() if of_type else cut(one_line(name), 30),
+            under="" if published else _count(rows, place),
+            kind=kind,
+            key=name if of_type else f"{view}.{name}",
+        )
         found.append((column, marked(column, [row.cells.get(place) for row in rows], ranked)))
     empty = any(place not in row.cells for row in rows for place in places)
     title = f"By {WAYS[view].title}: {'precision/recall/F1' if triple else 'F1'}, %"
@@ -330,18 +455,8 @@ def _run(*, published: bool, under: str = "") -> Column:
     return Column("Run", words=True, under=under, kind=NAMES[published], key="run")
 
 
-def _heading(place: Place) -> str:
-    way, name = place
-    return name.title() if way == "type" else cut(one_line(name), 30)
-
-
-def _key(place: Place) -> str:
-    way, name = place
-    return name if way == "type" else f"{way}.{name}"
-
-
 def _count(rows: Sequence[ScoreRow], place: Place) -> str:
-    """Return how many videos a column is of, from the fewest of a run to the most."""
+    """Return the number of videos behind a column, from the smallest of a run to the largest."""
     counts = {row.cells.get(place, NO_SCORES).n for row in rows}
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
@@ -354,21 +469,23 @@ def _overall(
 ) -> Table:
     overall = [row.overall for row in rows]
     f1 = Column("F1" if published else "F1 [95%]", kind=VALUE if published else INTERVAL, key="f1")
+    unknown = [None] * len(rows)
+    captioned: Sequence[Any] = [
+        None if row.captioned is None else (row.captioned, row.annotated) for row in rows
+    ]
+    if all(row.captioned in (None, row.annotated) for row in rows):
+        captioned = unknown
+    scored = [None if row.captioned is None else (row.scored, row.captioned) for row in rows]
+    empty = [row.empty for row in rows] if any(row.empty for row in rows) else unknown
     lead: list[tuple[Column, Sequence[Any]]] = [
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
         (_run(published=published), names),
         (Column("Frames", kind=LINE, key="frames"), [row.frames for row in rows]),
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
-        (Column("Captioned", kind=SHARE, key="captioned"), _shares(rows, "captioned", "annotated")),
-        (Column("Scored", kind=SHARE, key="scored"), _shares(rows, "scored", "captioned")),
-        (Column("Empty", kind=COUNT, key="empty"), [row.empty for row in rows]),
+        (Column("Captioned", kind=SHARE, key="captioned"), captioned),
+        (Column("Scored", kind=SHARE, key="scored"), scored),
+        (Column("Empty", kind=COUNT, key="empty"), empty),
     ]
-    if all(row.captioned in (None, row.annotated) for row in rows):
-        del lead[4]
-    if not any(row.empty for row in rows):
-        lead = [one for one in lead if one[0].key != "empty"]
-    # A column in which nothing is known takes room and says nothing.
-    known = [one for one in lead if any(value is not None for value in one[1])]
     measures: list[tuple[Column, Sequence[Any]]] = [
         (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
@@ -376,9 +493,4 @@ def _overall(
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""
-    return table_of("Overall: precision, recall and F1, %", [*known, *measures], note)
-
-
-def _shares(rows: Sequence[ScoreRow], part: str, whole: str) -> list[tuple[int, int] | None]:
-    pairs = [(getattr(row, part), getattr(row, whole)) for row in rows]
-    return [None if None in pair else pair for pair in pairs]
+    return table_of("Overall: precision, recall and F1, %", [*lead, *measures], note).known()

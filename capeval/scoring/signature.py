@@ -33,41 +33,6 @@ class Signature:
         return cls(tuple(safe))
 
     @classmethod
-    def of_scores(
-        cls,
-        *,
-        judge: str,
-        prompts: str,
-        repeats: int,
-        data_hash: str,
-        annotated: int,
-        version: str,
-        reasoning: str | None = None,
-    ) -> Self:
-        """Return the signature of a TUNA-CAP score.
-
-        `judge` is the model snapshot that answered, `prompts` the set's name and hash, `data_hash`
-        the SHA-256 of the annotations and `annotated` their number. `reasoning` is the effort that
-        the judge was asked for, and no part without one.
-
-        >>> print(Signature.of_scores(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@1f3a9c",
-        ...     repeats=1, data_hash="9be2c4ff", annotated=1000, version="0.1.0"))
-        capeval:tuna-cap|judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@1f3a9c|repeats:1|avg:macro|data:9be2c4@1000|v:0.1.0
-        """
-        return cls.of(
-            {
-                "capeval": "tuna-cap",
-                "judge": judge,
-                "prompts": prompts,
-                **({"reasoning": reasoning} if reasoning else {}),
-                "repeats": str(repeats),
-                "avg": "macro",
-                "data": f"{data_hash[:6]}@{annotated}",
-                VERSION: version,
-            }
-        )
-
-    @classmethod
     def parse(cls, text: str) -> Self:
         """Read a signature; text without a colon, and a name's second part, are kept whole.
 
@@ -84,31 +49,8 @@ class Signature:
         """Return the value of a part, or None if there is no such part."""
         return dict(self.parts).get(name)
 
-    def without_version(self) -> dict[str, str]:
-        """Return the parts that say what was measured, by name."""
-        return {name: value for name, value in self.parts if name != VERSION}
-
     def __str__(self) -> str:
         return "|".join(f"{name}:{value}" for name, value in self.parts)
-
-
-def differing_parts(
-    *signatures: Signature, names: tuple[str, ...] = ()
-) -> dict[str, tuple[str | None, ...]]:
-    """Return the parts in which signatures differ, with the value of each; not the version.
-
-    Parameters
-    ----------
-    names : only these parts
-
-    >>> one, other = Signature.parse("judge:a|v:1"), Signature.parse("judge:b|v:2")
-    >>> differing_parts(one, other)
-    {'judge': ('a', 'b')}
-    """
-    parts = [of.without_version() for of in signatures]
-    every = names or tuple(dict.fromkeys(name for of in parts for name in of))
-    values = {name: tuple(of.get(name) for of in parts) for name in every}
-    return {name: found for name, found in values.items() if len(set(found)) > 1}
 
 
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
@@ -121,12 +63,12 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     ['judge m vs. n']
     """
     parsed = [Signature.parse(signature) for signature in signatures.values()]
-    # Scores of a judge that was not asked for an effort do not name one.
-    missing = {"reasoning": "not set"}
-    return [
-        f"{part} "
-        + " vs. ".join(
-            both_ends(value or missing.get(part, "unknown"), 60) for value in dict.fromkeys(values)
-        )
-        for part, values in differing_parts(*parsed, names=_LIKE).items()
-    ]
+    found = []
+    for name in _LIKE:
+        # Scores of a judge without a reasoning effort do not name one.
+        missing = "not set" if name == "reasoning" else "unknown"
+        values = dict.fromkeys(signature.get(name) for signature in parsed)
+        if len(values) > 1:
+            texts = (both_ends(value or missing, 60) for value in values)
+            found.append(f"{name} {' vs. '.join(texts)}")
+    return found

@@ -1,4 +1,4 @@
-"""The stored verdicts of one judge on one run: which of them count, who judged, their scores."""
+"""The stored verdicts of one judge on one run: which of them count, and who judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capeval.errors import InputError
-from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import first_line
 from capeval.files.judgments import (
     TABLE_SUFFIXES,
@@ -33,8 +32,6 @@ from capeval.schema import (
     Verdict,
     flaw_of,
 )
-from capeval.scoring import Scores, Signature, score_judgments
-from capeval.version import __version__
 
 
 def stored_judgments(
@@ -44,33 +41,28 @@ def stored_judgments(
     ignore_unknown: bool = False,
     repeats: int | None = None,
 ) -> tuple[Sequence[Judgment], int]:
-    """Return the stored judgments as they count today, all by one judge, and how many captions
-    there are.
+    """Return the stored judgments of one judge as they count today, and the number of captions.
 
     Parameters
     ----------
-    repeats : how many repeats of each video count; by default the number last asked for, or the
-        most that a video has where that is not known
+    repeats : how many repeats of each video count; by default the number of the last request, or
+        the most that a video has if it is unknown
     """
     path = find_judgments(path)
-    if path.suffix.lower() in TABLE_SUFFIXES:
-        judgments: Sequence[Judgment] = load_element_table(
-            path, annotations, ignore_unknown=ignore_unknown
-        )
-        captioned = len(judgments)
-    elif _is_list(path):
-        judgments = load_tuna_results(path, annotations, ignore_unknown=ignore_unknown)
+    is_table = path.suffix.lower() in TABLE_SUFFIXES
+    if is_table or _is_list(path):
+        load = load_element_table if is_table else load_tuna_results
+        judgments: Sequence[Judgment] = load(path, annotations, ignore_unknown=ignore_unknown)
         captioned = len(judgments)
     else:
         folder = JudgeFolder(path.parent)
         known = {annotation.index: annotation for annotation in annotations}
         stored = load_judgments(path, in_run=folder.run is not None)
-        captioned = len(stored.keys() & known.keys())
         captions: dict[str, Caption] = {}
         if folder.run:
             captions = {caption.index: caption for caption in folder.run.read_captions()}
-            captioned = len(captions.keys() & known.keys())
             stored = {index: one for index, one in stored.items() if index in captions}
+        captioned = len((captions if folder.run else stored).keys() & known.keys())
         strangers = [index for index in stored if index not in known]
         if strangers and not ignore_unknown:
             raise unknown_video(strangers[0], known, file=path)
@@ -83,7 +75,7 @@ def stored_judgments(
         ]
     if not judgments:
         raise InputError("has no judgments of these annotations", file=path)
-    identities = {identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
+    identities = {_identity_of(judgment) for judgment in judgments if isinstance(judgment, Scored)}
     if len(identities) > 1:
         raise InputError(
             f"mixes verdicts of {len(identities)} judges or settings "
@@ -108,21 +100,30 @@ def _is_list(path: Path) -> bool:
 def in_force(judgment: Judgment, changed: str | None, repeats: int) -> Judgment:
     """Return a stored judgment as it counts today.
 
-    It is unscored if what was judged has `changed` since, as `changed_since` says, or if it has
-    fewer than `repeats` repeats; of more, the first ones count.
+    It is unscored if its inputs have `changed`, as `changed_since` says, or if it has fewer than
+    `repeats` repeats; of more, the first ones count.
     """
-    if changed is None:
-        return first_repeats(judgment, repeats)
-    return _unscored(judgment, changed) if isinstance(judgment, Scored) else judgment
+    if changed is not None:
+        return _unscored(judgment, changed) if isinstance(judgment, Scored) else judgment
+    if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) == repeats:
+        return judgment
+    votes = votes_of(judgment)
+    if len(votes) >= repeats:
+        return scored_by(votes[:repeats], judgment)
+    if not isinstance(judgment, Scored):
+        return judgment
+    return _unscored(
+        judgment, f"it has {len(votes)} of {repeats} repeats; judge it with --repeats {repeats}"
+    )
 
 
 def changed_since(
     judgment: Judgment, annotation: Annotation, caption: Caption | None
 ) -> str | None:
-    """Return what has changed since a verdict was stored, or None.
+    """Return how the inputs of a stored verdict have changed, or None.
 
-    Only what was stored with the verdict is compared: verdicts made elsewhere carry no hashes, and
-    `caption` is None where the captions are not known.
+    Only hashes stored with the verdict are compared: verdicts made elsewhere have none, and
+    `caption` is None if the captions are unknown.
     """
     inputs = judgment.inputs
     if inputs and caption and inputs.caption != caption_hash(caption):
@@ -139,20 +140,6 @@ def votes_of(judgment: Judgment) -> tuple[Verdict, ...]:
     return (Verdict(**{name: getattr(judgment, name) for name in Verdict.model_fields}),)
 
 
-def first_repeats(judgment: Judgment, repeats: int) -> Judgment:
-    """Return a judgment by its first repeats alone; one that has fewer is unscored."""
-    if isinstance(judgment, Scored) and max(1, len(judgment.repeats)) == repeats:
-        return judgment
-    votes = votes_of(judgment)
-    if len(votes) < repeats:
-        if not isinstance(judgment, Scored):
-            return judgment
-        return _unscored(
-            judgment, f"it has {len(votes)} of {repeats} repeats; judge it with --repeats {repeats}"
-        )
-    return scored_by(votes[:repeats], judgment)
-
-
 def _unscored(judgment: Judgment, reason: str) -> Unscored:
     return Unscored(
         index=judgment.index,
@@ -165,7 +152,7 @@ def _unscored(judgment: Judgment, reason: str) -> Unscored:
 
 
 def scored_by(votes: Sequence[Verdict], about: Judgment) -> Scored:
-    """Return the judgment that some repeats give; whose and of what it is, `about` says."""
+    """Return the judgment that some repeats give; its judge and video are those of `about`."""
     first = votes[0]
     relations = majority([vote.relations for vote in votes])
     return Scored(
@@ -215,11 +202,10 @@ def _explanations(relations: Relations, votes: Sequence[Verdict]) -> Explanation
 
 @dataclass(frozen=True, order=True)
 class JudgeIdentity:
-    """What verdicts must share to count as one result, as they record it.
+    """The fields that verdicts must share to count as one result.
 
-    This is the one definition: scores are made of verdicts of one identity, and verdicts of several
-    are refused. The endpoint's name is part of it, its address is not (see `schema.endpoint_name`).
-    The snapshots that answered are in the signature.
+    Scores are computed from verdicts of one identity. The endpoint's name is part of it, its
+    address is not (see `schema.endpoint_name`). The snapshots that answered are in the signature.
     """
 
     judge: str = "unknown"
@@ -238,17 +224,16 @@ class JudgeIdentity:
 
     @property
     def command(self) -> str:
-        """How a message names the command that goes on with this judge.
+        """The command that continues with this judge, for a message.
 
-        It is not written out: what is stored does not say which options chose the judge, such as
-        the folder of its prompts, and another judge would cost money and finish nothing.
+        Verdicts do not record which options chose the judge, such as the folder of its prompts, and
+        another judge would cost money and finish nothing.
         """
         judge = "" if self.judge == JudgeIdentity.judge else f" (judge: {self})"
         return f"the same `capeval judge` command as before{judge}"
 
 
-def identity_of(judgment: Judgment) -> JudgeIdentity:
-    """Return the judge of a caption, and how often it judged it."""
+def _identity_of(judgment: Judgment) -> JudgeIdentity:
     made = judgment.provenance
     return JudgeIdentity(
         judge=made.judge,
@@ -261,27 +246,11 @@ def identity_of(judgment: Judgment) -> JudgeIdentity:
     )
 
 
-def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment]) -> str:
-    """Return the signature of scores from the judgments of one judge."""
-    identity, models = judged_by(judgments)
-    return str(
-        Signature.of_scores(
-            judge="+".join(models) or identity.judge,
-            prompts=identity.prompts or "none",
-            reasoning=identity.reasoning,
-            repeats=identity.repeats,
-            data_hash=annotations_hash(tuple(annotations)),
-            annotated=len(annotations),
-            version=__version__,
-        )
-    )
-
-
 def judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
     """Return the judge of some judgments, and the snapshots that answered."""
     scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     first = next(iter(scored or judgments), None)
-    return identity_of(first) if first else JudgeIdentity(), _recorded("models", scored)
+    return _identity_of(first) if first else JudgeIdentity(), recorded("models", scored)
 
 
 def addresses_of(judgments: Sequence[Judgment]) -> str | None:
@@ -290,42 +259,9 @@ def addresses_of(judgments: Sequence[Judgment]) -> str | None:
     return ", ".join(sorted(address for address in found if address)) or None
 
 
-def _recorded(name: str, scored: Sequence[Scored]) -> list[str]:
+def recorded(name: str, scored: Sequence[Scored]) -> list[str]:
+    """Return the values of a field of the provenance of some verdicts."""
     return sorted({value for judgment in scored for value in getattr(judgment.provenance, name)})
-
-
-INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
-"""The method of the intervals, as scores.json records it."""
-
-
-def summarise(
-    annotations: Sequence[Annotation],
-    judgments: Sequence[Judgment],
-    *,
-    captioned: int,
-) -> Scores:
-    """Score the judgments of one judge; what is known of the judge is read from them."""
-    scored = [judgment for judgment in judgments if isinstance(judgment, Scored)]
-    identity, models = judged_by(judgments)
-    return score_judgments(
-        annotations,
-        judgments,
-        captioned=captioned,
-        signature=signature_of(annotations, judgments),
-        settings={
-            "judge": identity.judge,
-            "baseline": identity.baseline,
-            "base_url": addresses_of(scored or judgments),
-            "prompts": identity.prompts,
-            **({"reasoning": identity.reasoning} if identity.reasoning else {}),
-            "repeats": identity.repeats,
-            "models": models,
-            "fingerprints": _recorded("fingerprints", scored),
-            "left_off": _recorded("left_off", scored),
-            "data": annotations_hash(tuple(annotations)),
-            "interval": {"level": 0.95, "method": INTERVAL},
-        },
-    )
 
 
 def snapshots_notice(name: str, models: Sequence[str], addresses: str | None = None) -> str | None:

@@ -20,9 +20,9 @@ How = Literal["mean", "median"]
 def combine(ratings: ArrayLike, how: How = "mean") -> Floats:
     """Return one score for each item: (items,), NaN where nobody rated it.
 
-    Scores that are equal of the numbers as typed come out equal: those of several raters are
-    rounded to 12 significant digits of the largest rating. Else the order in which floats are added
-    would decide which of two equal captions is the better one.
+    Ratings that are equal as typed give equal scores: the scores of several raters are rounded to
+    12 significant digits of the largest rating. Otherwise, the order in which floats are added
+    would decide which of two equal captions is better.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def confusion_by_video(
     Parameters
     ----------
     truth, given : (n,) labels
-    labels : all that there can be
+    labels : all possible labels
     video : (n,), integers from 0
 
     >>> confusion_by_video("ab", "aa", "ab", np.array([0, 1])).tolist()
@@ -154,7 +154,7 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
 
 
 def _alpha_sums(values: Floats, level: Level) -> Floats:
-    """Return the (sums, units) that alpha is made of.
+    """Return the (sums, units) that alpha is computed from.
 
     They are the number of ratings, the observed disagreement, and the sums of squares and of
     values. A label is a vector of 0 and 1: half the squared distance of two is whether they differ.

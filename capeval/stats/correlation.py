@@ -4,25 +4,23 @@ All statistics are functions of a few sums over captions or pairs of captions, `
 pairs come from matrices of signs: cell (i, j) says which of captions i and j has the higher score.
 A row of such a matrix sums to the centred rank of its caption (times two), so Spearman's rho uses
 the same matrices. A video is left out by subtracting what its captions add, so that the values
-without each video, on which intervals and comparisons rest, cost no more than the value itself.
+without each video, on which intervals and comparisons rest, cost little more than the value itself.
+The time grows with the square of the captions in a group; the memory does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.design import Design, group_means, same_sized
-from capeval.stats.values import Floats, GroupingName, Ints, Mask, Missing
+from capeval.stats.values import Floats, GroupingName, Ints, Mask, Missing, steady
 
-LARGEST = 4_000
-"""The most captions of one group that matrices of signs are made of: they take 500 MB."""
-
-# Cells of the matrices of small groups that are worked on at once.
+# Cells of the matrices of signs that are worked on at once.
 _CELLS = 4_000_000
 # Of scores whose largest deviation is 1, a mean square below this is rounding error.
 _TINY = 1e-12
@@ -30,9 +28,109 @@ _TINY = 1e-12
 Signs = NDArray[np.int8]
 
 
+# ---- Which video and which system a caption is of, and how captions are grouped -----------------
+
+
+class Grouping(NamedTuple):
+    """How captions are grouped before a statistic is taken; its value is the mean over groups.
+
+    They can reverse which of two metrics is better (Deutsch, Dror and Roth, 2021), so all are
+    shown.
+
+    Attributes
+    ----------
+    words : in tables
+    of_each : in sentences, the captions that one value is computed from
+    unit : what n counts
+    """
+
+    words: str
+    of_each: str
+    unit: str = "captions"
+
+
+GROUPINGS: dict[GroupingName, Grouping] = {
+    "pooled": Grouping("all captions", "all captions"),
+    "item": Grouping("captions of one video; mean over videos", "captions of one video"),
+    "within_system": Grouping(
+        "captions of one system; mean over systems", "captions of one system"
+    ),
+    "system": Grouping("means of systems", "systems", "systems"),
+}
+
+
 @dataclass(frozen=True)
-class Sums:
-    """What statistics are functions of, for a number of samples.
+class Design:
+    """Which video and which system each row of scores belongs to.
+
+    Attributes
+    ----------
+    video, system : (n,), integers from 0, every one in use
+
+    >>> design = Design(np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> design.videos, design.systems, design.repeats
+    (2, 2, True)
+    """
+
+    video: Ints
+    system: Ints
+
+    @property
+    def rows(self) -> int:
+        """The number of captions."""
+        return len(self.video)
+
+    @cached_property
+    def videos(self) -> int:
+        """The number of videos."""
+        return int(self.video.max(initial=-1)) + 1
+
+    @cached_property
+    def systems(self) -> int:
+        """The number of systems."""
+        return int(self.system.max(initial=-1)) + 1
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any video has more than one caption."""
+        return self.videos < self.rows
+
+    def groups(self, grouping: GroupingName) -> Ints:
+        """Return the (n,) group of each caption; by system that of each system's mean."""
+        if grouping == "item":
+            return self.video
+        if grouping == "within_system":
+            return self.system
+        return np.zeros(self.systems if grouping == "system" else self.rows, dtype=np.int64)
+
+    def take(self, rows: Mask) -> Design:
+        """Return the design of some rows alone, numbered anew.
+
+        >>> design = Design(np.array([0, 0, 1]), np.array([0, 1, 0]))
+        >>> design.take(np.array([True, False, True])).systems
+        1
+        """
+        return Design(
+            np.unique(self.video[rows], return_inverse=True)[1].astype(np.int64),
+            np.unique(self.system[rows], return_inverse=True)[1].astype(np.int64),
+        )
+
+
+def group_means(values: Floats, group: Ints) -> Floats:
+    """Return the (groups,) means of (n,) values; means that are equal as typed are equal.
+
+    >>> group_means(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])).tolist()
+    [2.0, 5.0]
+    """
+    means = np.asarray(np.bincount(group, weights=values) / np.bincount(group))
+    return steady(means, float(np.abs(values).max(initial=0.0)))
+
+
+# ---- Statistics and sums ------------------------------------------------------------------------
+
+
+class Sums(NamedTuple):
+    """The sums that statistics are functions of, for a number of samples.
 
     Attributes
     ----------
@@ -55,9 +153,9 @@ class Sums:
         return np.asarray(self.size * (self.size - 1) / 2)
 
     @classmethod
-    def joined(cls, parts: list[Sums]) -> Sums:
+    def joined(cls, parts: Iterable[Sums]) -> Sums:
         """Return the sums of all samples of several."""
-        return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +167,7 @@ class Statistic:
     name : in files and options
     words : in tables
     of : the function of the sums
-    smallest : the fewest captions that it is taken of
+    smallest : the fewest captions that give a value
     """
 
     name: str
@@ -111,8 +209,8 @@ class Correlated:
     Attributes
     ----------
     sums : of every group, (groups,) samples
-    without : of every group without each video, (groups, videos) by statistic; None by item, where
-        groups are videos, and where it was not asked for. NaN where a group has no value then.
+    without : of every group without each video, (groups, videos) by statistic, NaN where a group
+        has no value then; None by item, where groups are videos, and by system
     """
 
     sums: Sums
@@ -148,20 +246,12 @@ class Correlated:
         )
 
 
-def correlated(
-    x: Floats,
-    y: Floats,
-    design: Design,
-    grouping: GroupingName,
-    *,
-    left_out: bool = False,
-) -> Correlated:
-    """Return what the statistics of every group are functions of.
+def correlated(x: Floats, y: Floats, design: Design, grouping: GroupingName) -> Correlated:
+    """Return the sums of every group, and the statistics without each video.
 
     Parameters
     ----------
     x, y : (n,), finite, of the metric and of the human raters
-    left_out : whether to leave out each video too, by pooled, within_system and item
 
     >>> design = Design(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
     >>> x, y = np.array([1.0, 2, 3, 4]), np.array([2.0, 1, 3, 4])
@@ -171,7 +261,7 @@ def correlated(
     group = design.groups(grouping)
     if grouping == "system":
         x, y = group_means(x, design.system), group_means(y, design.system)
-    if grouping in ("item", "system") or not left_out:
+    if grouping in ("item", "system"):
         return Correlated(_of_groups(x, y, group))
     parts = []
     without = {name: np.empty((int(group.max()) + 1, design.videos)) for name in STATISTICS}
@@ -180,9 +270,8 @@ def correlated(
         # Captions of one video must follow each other.
         rows = rows[np.argsort(design.video[rows], kind="stable")]
         there, video = np.unique(design.video[rows], return_inverse=True)
-        make = _of_many if len(rows) > LARGEST else _without_each
-        sums = make(x[rows], y[rows], video)
-        parts.append(Sums(*(getattr(sums, f.name)[:1] for f in fields(Sums))))
+        sums = _without_each(x[rows], y[rows], video)
+        parts.append(Sums(*(each[:1] for each in sums)))
         for name, statistic in STATISTICS.items():
             whole, *rest = statistic.values(sums)
             without[name][number] = whole
@@ -190,30 +279,27 @@ def correlated(
     return Correlated(Sums.joined(parts), without)
 
 
-def _of_groups(x: Floats, y: Floats, group: Ints) -> Sums:
+def _of_groups(x: Floats, y: Floats, group: NDArray[np.integer[Any]]) -> Sums:
     """Return the sums of every group, (groups,) samples."""
+    order, sizes = np.argsort(group, kind="stable"), np.bincount(group)
+    starts = np.cumsum(sizes) - sizes
     places, parts = [], []
-    for groups, rows in same_sized(group):
-        size = rows.shape[1]
-        if size > LARGEST:
-            none = np.zeros(size, dtype=np.int64)
-            some = [_of_many(x[row], y[row], none) for row in rows]
-            parts += [Sums(*(getattr(s, f.name)[:1] for f in fields(Sums))) for s in some]
-        else:
-            step = max(1, _CELLS // size**2)
-            for start in range(0, len(rows), step):
-                those = rows[start : start + step]
-                parts.append(sums_of_rows(x[those], y[those]))
-        places.append(groups)
-    order = np.argsort(np.concatenate(places))
-    whole = Sums.joined(parts)
-    return Sums(*(getattr(whole, f.name)[order] for f in fields(Sums)))
+    for size in np.unique(sizes):
+        places.append(np.flatnonzero(sizes == size))
+        rows = order[starts[places[-1]][:, None] + np.arange(size)]
+        parts.append(sums_of_rows(x[rows], y[rows]))
+    back = np.argsort(np.concatenate(places))
+    return Sums(*(each[back] for each in Sums.joined(parts)))
 
 
 def sums_of_rows(x: Floats, y: Floats) -> Sums:
     """Return the sums of every row of (rows, n) scores."""
-    a, b = _signs(x), _signs(y)
-    size = x.shape[1]
+    rows, size = x.shape
+    step = max(1, _CELLS // size**2)
+    if rows > step:
+        starts = range(0, rows, step)
+        return Sums.joined(sums_of_rows(x[at : at + step], y[at : at + step]) for at in starts)
+    a, b = (_signs(side, side) for side in (x, y))
 
     def count(cells: NDArray[np.generic]) -> Floats:
         return np.asarray(np.sum(cells, axis=(1, 2), dtype=np.int64) / 2)
@@ -221,7 +307,7 @@ def sums_of_rows(x: Floats, y: Floats) -> Sums:
     ranks = [side.sum(axis=2, dtype=np.int64) / 2 for side in (a, b)]
     scores = [_centred(side) for side in (x, y)]
     return Sums(
-        size=np.full(len(x), float(size)),
+        size=np.full(rows, float(size)),
         score=count(a * b),
         untied_x=count(a != 0),
         untied_y=count(b != 0),
@@ -232,79 +318,44 @@ def sums_of_rows(x: Floats, y: Floats) -> Sums:
 
 def _without_each(x: Floats, y: Floats, video: NDArray[np.intp]) -> Sums:
     """Return the sums of a group and, from the second on, those without each of its videos."""
-    a, b = _signs(x), _signs(y)
-    starts = np.flatnonzero(np.diff(video, prepend=-1))
-    captions = np.bincount(video)
-    alone = len(captions) == len(x)
-
-    def count(cells: NDArray[np.generic]) -> Floats:
-        rows = cells.sum(axis=1, dtype=np.int64)
-        moved: NDArray[Any] = np.bincount(video, rows)
-        if not alone:
-            # Pairs of two captions of the video are in the sums of both.
-            of_videos = np.add.reduceat(cells, starts, axis=1, dtype=np.int32)
-            moved = moved - np.bincount(video, of_videos[np.arange(len(x)), video]) / 2
-        return _whole_first(rows.sum() / 2, moved)
-
-    sides = []
-    for signs in (a, b):
-        ranks = signs.sum(axis=1, dtype=np.int64) / 2
-        # How far each video moves the rank of each caption, (n, videos).
-        moved = np.add.reduceat(signs, starts, axis=1, dtype=np.float32) / 2
-        sides.append((ranks, moved, ranks - moved[np.arange(len(x)), video]))
-
-    def ranks_of(first: int, second: int) -> Floats:
-        (p, moved_p, own_p), (q, moved_q, own_q) = sides[first], sides[second]
-        less = p @ moved_q + q @ moved_p - np.einsum("iv,iv->v", moved_p, moved_q, dtype=float)
-        return _whole_first(p @ q, less + np.bincount(video, own_p * own_q))
-
-    left = len(x) - captions
-    return Sums(
-        size=_whole_first(len(x), captions),
-        score=count(a * b),
-        untied_x=count(a != 0),
-        untied_y=count(b != 0),
-        ranks=np.stack([ranks_of(0, 1), ranks_of(0, 0), ranks_of(1, 1)], axis=1),
-        scores=_scores_without(x, y, video, left),
-    )
-
-
-def _of_many(x: Floats, y: Floats, video: NDArray[np.intp]) -> Sums:
-    """Return the same of more captions than matrices are made of, in O(n log n).
-
-    Without a video there are no sums of pairs (NaN), and those of ranks are to first order.
-    """
-    from scipy.stats import kendalltau, rankdata
-
     n, captions = len(x), np.bincount(video)
-    codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
-    pairs = n * (n - 1) / 2
-    untied_x, untied_y = (
-        pairs - (sizes * (sizes - 1.0)).sum() / 2 for sizes in map(np.bincount, codes)
+    starts = np.cumsum(captions) - captions
+    # Of each caption: its pairs, its centred ranks, and these ranks without its own video.
+    pairs, ranks, own = np.empty((3, n)), np.empty((2, n)), np.empty((2, n))
+    less = np.zeros((3, len(captions)))
+    products = ((0, 1), (0, 0), (1, 1))
+    step = max(1, _CELLS // n)
+    for at in range(0, n, step):
+        here = slice(at, at + step)
+        a, b = (_signs(side[here], side) for side in (x, y))
+        pairs[:, here] = [cells.sum(axis=1, dtype=np.int64) for cells in (a * b, a != 0, b != 0)]
+        ranks[:, here] = [signs.sum(axis=1, dtype=np.int64) / 2 for signs in (a, b)]
+        # How far each video moves the rank of each caption, (captions, videos).
+        moved = [np.add.reduceat(signs, starts, axis=1, dtype=np.float32) / 2 for signs in (a, b)]
+        place = np.arange(len(a)), video[here]
+        own[:, here] = ranks[:, here] - [of_side[place] for of_side in moved]
+        for at_product, (p, q) in enumerate(products):
+            less[at_product] += ranks[p, here] @ moved[q] + ranks[q, here] @ moved[p]
+            less[at_product] -= np.einsum("iv,iv->v", moved[p], moved[q], dtype=float)
+
+    # Pairs of two captions of one video are in the sums of both.
+    within = _of_groups(x, y, video)
+    score, untied_x, untied_y = (
+        _whole_first(of_captions.sum() / 2, np.bincount(video, of_captions) - of_videos)
+        for of_captions, of_videos in zip(
+            pairs, (within.score, within.untied_x, within.untied_y), strict=True
+        )
     )
-    score = 0.0
-    if untied_x and untied_y:
-        score = round(kendalltau(x, y).statistic * np.sqrt(untied_x) * np.sqrt(untied_y))
-    p, q = (rankdata(side) - (n + 1) / 2 for side in (x, y))
-    # A caption that is left out moves the ranks of all above it.
-    moved = [
-        p * q + _above(codes[0], q) + _above(codes[1], p),
-        p * p + 2 * _above(codes[0], p),
-        q * q + 2 * _above(codes[1], q),
+    of_ranks = [
+        _whole_first(ranks[p] @ ranks[q], moved_by + np.bincount(video, own[p] * own[q]))
+        for (p, q), moved_by in zip(products, less, strict=True)
     ]
-    unknown = np.full(len(captions), np.nan)
     return Sums(
         size=_whole_first(n, captions),
-        score=np.append(score, unknown),
-        untied_x=np.append(untied_x, unknown),
-        untied_y=np.append(untied_y, unknown),
-        ranks=np.stack(
-            [
-                _whole_first(float(whole), np.bincount(video, each))
-                for whole, each in zip((p @ q, p @ p, q @ q), moved, strict=True)
-            ],
-            axis=1,
-        ),
+        score=score,
+        untied_x=untied_x,
+        untied_y=untied_y,
+        ranks=np.stack(of_ranks, axis=1),
         scores=_scores_without(x, y, video, n - captions),
     )
 
@@ -328,9 +379,9 @@ def _whole_first(whole: float, less: NDArray[Any]) -> Floats:
     return np.append(float(whole), whole - less)
 
 
-def _signs(values: Floats) -> Signs:
-    """Return the signs of all differences: (..., n, n) of (..., n)."""
-    one, other = values[..., :, None], values[..., None, :]
+def _signs(rows: Floats, columns: Floats) -> Signs:
+    """Return the signs of all differences of two (..., n) arrays: (..., rows, columns)."""
+    one, other = rows[..., :, None], columns[..., None, :]
     return np.subtract(one > other, one < other, dtype=np.int8)
 
 
@@ -354,15 +405,8 @@ def _products(x: Floats, y: Floats) -> Floats:
     return np.stack([np.einsum("ri,ri->r", *both) for both in ((x, y), (x, x), (y, y))], axis=1)
 
 
-def _above(codes: NDArray[np.intp], ranks: Floats) -> Floats:
-    """Return for each caption the sum of `ranks` over larger codes, and half of it over equal."""
-    sums = np.bincount(codes, weights=ranks)
-    larger = sums.sum() - np.cumsum(sums)
-    return np.asarray((larger + sums / 2)[codes])
-
-
 def why_missing(sums: Sums, statistic: Statistic, unit: str = "captions") -> Missing:
-    """Return why a statistic has no value in any group; `unit` is what a sample has."""
+    """Return why a statistic has no value in any group; `unit` is the unit of n."""
     if len(sums.size) > 1:
         return Missing(f"no group has {statistic.smallest} {unit} that differ")
     if sums.size[0] < statistic.smallest:

@@ -6,11 +6,11 @@ All are on Fisher's scale, with Student's t: neither resamples nor a seed are ne
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from capeval.stats.values import UPPER, Floats, Missing
+from capeval.stats.values import UPPER, Floats, Interval, Missing
 
 FEWEST = 5
 """The fewest videos that have an interval: with fewer, its width says more of t than of them."""
@@ -20,14 +20,13 @@ _PERFECT = 12.0
 _SLACK = 1e-9
 
 
-class Inference(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Inference(Interval):
     """A 95% interval, and p of the hypothesis of no relation or no difference, two-sided.
 
     The interval includes 0 exactly where p is above .05.
     """
 
-    low: float
-    high: float
     p: float
 
 
@@ -51,15 +50,9 @@ def jackknife(value: float, without: Floats) -> Inference | Missing:
     value : of all videos
     without : (videos,), without each in turn; NaN where it has no value
 
-    >>> from capeval.stats.correlation import STATISTICS, correlated
-    >>> from capeval.stats.design import Design
-    >>> x, y = np.array([[1.0, 2, 3, 4, 5, 6, 7, 8], [2, 1, 4, 3, 8, 5, 6, 7]])
-    >>> design = Design(np.arange(8), np.zeros(8, int))
-    >>> found = correlated(x, y, design, "pooled", left_out=True)
-    >>> r = STATISTICS["pearson"]
-    >>> low, high, p = jackknife(found.values(r)[0], found.left_out(r, np.array([True])))
-    >>> round(low, 2), round(high, 2), round(p, 3)
-    (-0.44, 0.98, 0.17)
+    >>> found = jackknife(0.5, np.array([0.4, 0.45, 0.5, 0.55, 0.6, 0.5]))
+    >>> round(found.low, 2), round(found.high, 2), round(found.p, 3)
+    (0.03, 0.77, 0.041)
     """
     scaled, n = _fisher(np.append(value, without)), len(without)
     if reason := _unusable(scaled):
@@ -69,7 +62,7 @@ def jackknife(value: float, without: Floats) -> Inference | Missing:
         return Missing("no video changes the value")
     middle = float(n * scaled[0] - (n - 1) * scaled[1:].mean())
     half, p = _student(middle, error, n - 1)
-    low, high = _from_fisher(middle + np.array([-half, half]))
+    low, high = np.tanh(middle + np.array([-half, half]))
     return Inference(min(float(low), value), max(float(high), value), p)
 
 
@@ -99,7 +92,7 @@ def difference(values: tuple[float, float], without: tuple[Floats, Floats]) -> I
     half, p = _student(float(apart[0]), error, freedom)
     middle = (first[0] + second[0]) / 2
     ends = apart[0] + np.array([-half, half])
-    ends = _from_fisher(middle + ends / 2) - _from_fisher(middle - ends / 2)
+    ends = np.tanh(middle + ends / 2) - np.tanh(middle - ends / 2)
     observed = values[0] - values[1]
     return Inference(min(float(ends[0]), observed), max(float(ends[1]), observed), p)
 
@@ -110,12 +103,8 @@ def _fisher(values: Floats) -> Floats:
         return np.asarray(np.arctanh(np.minimum(values, 1.0)))
 
 
-def _from_fisher(values: Floats) -> Floats:
-    return np.asarray(np.tanh(values))
-
-
 def _unusable(scaled: Floats) -> Missing | None:
-    """Return why there is no interval of a value and those without each video, if so."""
+    """Return why a value and the values without each video have no interval, or None."""
     if len(scaled) <= FEWEST:
         return too_few(len(scaled) - 1)
     if np.isnan(scaled).any():

@@ -42,8 +42,7 @@ class Ends(NamedTuple):
     high: Floats
 
 
-_DIFFERENCES = (-1.0, 1.0)
-"""Limits of the differences of two fractions."""
+_DIFFERENCES = (-1.0, 1.0)  # the limits of the differences of two fractions
 
 
 def mean_intervals(

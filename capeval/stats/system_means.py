@@ -15,12 +15,13 @@ from itertools import permutations
 
 import numpy as np
 
-from capeval.stats.correlation import STATISTICS, Statistic, Sums, sums_of_rows
-from capeval.stats.design import Design, group_means
+from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means, sums_of_rows
 from capeval.stats.jackknife import FEWEST, Inference, too_few
 from capeval.stats.values import UPPER, Floats, Missing, steady
 
 _DRAWS = 5_000
+# Normal numbers that are drawn at once: 80 MB.
+_CELLS = 10_000_000
 # Two have two orders, and often all draws have one of them.
 _FEWEST_SYSTEMS = 3
 # How often the errors' spread is taken off that of drawn means, which have it twice. By simulation,
@@ -30,9 +31,7 @@ _TAKEN_OFF = 1.1
 _LEFT = 0.15
 # Means in one line have no inverse of their scatter.
 _IN_LINE = 1 - 1e-9
-# Drawn means, or pairs of permuted systems, that fit into memory.
-_CELLS = 100_000_000
-# Up to so many systems, all 720 orders are enumerated.
+# Of up to six systems, all 720 orders are enumerated.
 _EVERY_ORDER = 6
 _PERMUTATIONS = 2_000
 _SLACK = 1e-12
@@ -58,9 +57,6 @@ def drawn_values(
         return Missing(f"{systems} systems have few orders: an interval needs {_FEWEST_SYSTEMS}")
     if np.bincount(design.system).min() < 2:
         return Missing("a system has one caption, whose error is unknown")
-    draws = min(_DRAWS, _CELLS // (systems * max(len(scores), systems)))
-    if draws < 1_000:
-        return Missing(f"{systems} systems are too many to draw their means")
     sizes = np.bincount(design.system)[design.system]
     errors = np.zeros((design.videos, len(scores), systems))
     means = np.array([group_means(one, design.system) for one in scores])
@@ -70,14 +66,11 @@ def drawn_values(
         moved /= np.sqrt(sizes * (sizes - 1))
         errors[design.video, number, design.system] = moved
     rng, flat = np.random.default_rng(seed), errors.reshape(design.videos, -1)
-    step = max(1, _CELLS // 10 // design.videos)
-    moves = np.concatenate(
-        [
-            rng.standard_normal((min(step, draws - start), design.videos)) @ flat
-            for start in range(0, draws, step)
-        ]
-    )
-    drawn = means + steady(moves).reshape(draws, *means.shape)
+    step = max(1, _CELLS // design.videos)
+    counts = (min(step, _DRAWS - at) for at in range(0, _DRAWS, step))
+    parts = [rng.standard_normal((count, design.videos)) @ flat for count in counts]
+    moves = np.concatenate(parts)
+    drawn = means + steady(moves).reshape(_DRAWS, *means.shape)
     found = []
     for number in range(len(metrics)):
         both = drawn[:, [number, -1]]
@@ -90,11 +83,11 @@ def drawn_values(
 
 
 def _without_errors(drawn: Floats, observed: Floats) -> Floats:
-    """Return drawn means of which the spread between systems is reduced by that of errors.
+    """Return drawn means with the spread between systems reduced by the spread of the errors.
 
-    The scatter of the two scores' means between systems is a 2 x 2 matrix in each draw. Its
-    expected part that is error is taken off, and the means are mapped to what is left, by the
-    symmetric roots of both.
+    The scatter of the two scores' means between systems is a 2 x 2 matrix in each draw. The
+    expected scatter of the errors is subtracted, and the means are mapped to the remaining scatter
+    with the symmetric roots of both matrices.
 
     Parameters
     ----------
@@ -172,9 +165,7 @@ def permutation_p(metric: Floats, human: Floats, statistic: Statistic, seed: int
         rng = np.random.default_rng(seed)
         orders = rng.permuted(np.tile(np.arange(systems), (_PERMUTATIONS + 1, 1)), axis=1)
         orders[0] = np.arange(systems)
-    step = max(1, _CELLS // systems**2 // 10)
-    parts = [metric[orders[at : at + step]] for at in range(0, len(orders), step)]
-    sums = Sums.joined([sums_of_rows(x, np.broadcast_to(human, x.shape)) for x in parts])
+    sums = sums_of_rows(metric[orders], np.broadcast_to(human, orders.shape))
     values = np.abs(statistic.values(sums))
     at_least = values >= abs(values[0]) - _SLACK
     return float(at_least.mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 CONFIDENCE = 0.95
-"""Of all intervals: what the field reports, and what their coverage was simulated at."""
+"""The level of every interval: the convention of the field, and of the simulated coverage."""
 UPPER = (1 + CONFIDENCE) / 2
 
 GroupingName = Literal["pooled", "item", "within_system", "system"]
@@ -22,7 +22,7 @@ GroupingName = Literal["pooled", "item", "within_system", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """There is no number, and this is why; it is never replaced by 0.
+    """The reason why there is no number; a missing number is never replaced by 0.
 
     >>> Missing("the metric is constant").reason
     'the metric is constant'
@@ -32,15 +32,6 @@ class Missing:
 
 
 Value = float | Missing
-
-
-class Bounds(Protocol):
-    """The ends of an interval."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +52,13 @@ class Coefficient:
     reason: str | None = None
 
     @classmethod
-    def of(cls, value: Value, interval: Bounds | Missing | None = None) -> Coefficient:
-        """Return a value and, if there is one, its interval."""
-        for one in (value, interval):
-            if isinstance(one, Missing):
-                return cls(number_of(value), reason=one.reason)
-        if interval is None or isinstance(interval, Missing):
-            return cls(number_of(value))
-        return cls(number_of(value), interval.low, interval.high)
+    def of(cls, value: Value, interval: Interval | Missing | None = None) -> Coefficient:
+        if isinstance(value, Missing):
+            return cls(None, reason=value.reason)
+        if isinstance(interval, Missing):
+            return cls(number_of(value), reason=interval.reason)
+        ends = (interval.low, interval.high) if interval else ()
+        return cls(number_of(value), *ends)
 
 
 def number_of(value: Value) -> float | None:
@@ -79,9 +69,9 @@ def number_of(value: Value) -> float | None:
 def steady(values: Floats, scale: float = 0.0) -> Floats:
     """Return values rounded to 12 significant digits of the largest of them, or of `scale`.
 
-    The mean of 0.1, 0.2 and 0.3 depends in its last digit on the order in which they are added,
-    and is not that of three times 0.2: equal inputs would not tie. NaN stays. `scale` is the
-    largest of the summed values, relative to which a sum may be only rounding error.
+    The last digit of the mean of 0.1, 0.2 and 0.3 depends on the order in which they are added, and
+    it differs from the mean of three times 0.2: equal inputs would not tie. NaN stays. `scale` is
+    the largest of the summed values, relative to which a sum may be only rounding error.
 
     >>> equal = np.array([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1])
     >>> np.ptp(equal) > 0, np.ptp(steady(equal)) > 0

@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from capeval.stats.jackknife import FEWEST
 from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing
 
-MANY_VIDEOS = 3_000
-"""With more videos, intervals of shares have the ends of `share_ends` alone: they are as good, and
-10,000 resamples would take seconds."""
-
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
 # Counts that are worked on at once, so that they stay in the processor's cache.
@@ -30,7 +26,7 @@ Ends = tuple[float, float]
 
 
 class VideoRatios:
-    """Sums over videos above and below a line, in columns such as a task's.
+    """Ratios of sums over videos, in columns such as the questions of one task.
 
     Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
     for few videos (Hesterberg, 2015). They are too near to shares and ratios that few videos
@@ -77,7 +73,7 @@ class VideoRatios:
             return np.divide(above, below, dtype=np.float64)
 
     def share(self, column: int) -> Interval | Missing:
-        """Return the interval of a share: what is above the line is part of what is below it.
+        """Return the interval of a share: the upper sum is a part of the lower one.
 
         Where it is 0 or 1, resamples do not differ: the interval then ends at the share that this
         many videos could have missed (Clopper and Pearson, 1934).
@@ -92,8 +88,6 @@ class VideoRatios:
             missed = 1 - 0.025 ** (1 / videos)
             return Interval(max(0.0, value - missed), min(1.0, value + missed))
         ends = share_ends(part[whole > 0], whole[whole > 0])
-        if self.videos > MANY_VIDEOS:
-            return Interval(*ends)
         found = percentiles(self._shares[:, column], units=videos, around=value)
         if isinstance(found, Missing):
             return found
@@ -109,10 +103,6 @@ class VideoRatios:
             return Missing("no answer of one side is right")
         shares = part.sum(axis=0) / whole.sum(axis=0)
         change = float(shares[0] / shares[1])
-        if self.videos > MANY_VIDEOS:
-            deviations = (part - shares * whole) / part.sum(axis=0)
-            low, high = ratio_ends(change, deviations[:, 0], deviations[:, 1], videos)
-            return Interval(low - 1, high - 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             values = self._shares[:, column] / self._shares[:, base]
         values[~np.isfinite(values)] = np.nan
@@ -258,11 +248,7 @@ def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
 
 
 def widened(found: Interval, ends: Ends) -> Interval:
-    """Return the interval with the outer of two ends on each side.
-
-    >>> widened(Interval(0.2, 0.4), (0.3, 0.5))
-    Interval(low=0.2, high=0.5)
-    """
+    """Return the interval with the outer of two ends on each side."""
     return Interval(min(found.low, ends[0]), max(found.high, ends[1]))
 
 
@@ -283,8 +269,6 @@ least 92%, and 90% where 15 to 25 observations are right at .99 or more; without
 FEWEST_CLUSTERS = 10
 """With fewer, a variance between clusters cannot be estimated: each counts as one observation."""
 
-_Z = 1.959963984540054
-
 
 def wilson(proportion: float, n: float) -> tuple[float, float]:
     """Return the 95% score interval of a proportion of `n` observations (Wilson, 1927).
@@ -295,11 +279,14 @@ def wilson(proportion: float, n: float) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (0.929, 1.0)
     """
+    from scipy.special import ndtri
+
     if n <= 0:
         return 0.0, 1.0
-    scale = 1 + _Z * _Z / n
-    center = proportion + _Z * _Z / (2 * n)
-    reach = _Z * math.sqrt(proportion * (1 - proportion) / n + _Z * _Z / (4 * n * n))
+    z = float(ndtri(UPPER))
+    scale = 1 + z * z / n
+    center = proportion + z * z / (2 * n)
+    reach = z * math.sqrt(proportion * (1 - proportion) / n + z * z / (4 * n * n))
     return max(0.0, (center - reach) / scale), min(1.0, (center + reach) / scale)
 
 
@@ -315,7 +302,6 @@ def design_effect(correct: Floats, n: Floats) -> float:
     ----------
     correct, n : of each cluster, shape (clusters,); clusters without observations do not count
 
-    >>> import numpy as np
     >>> design_effect(np.full(40, 17.0), np.full(40, 17.0))
     2.6
     >>> design_effect(np.array([1.0, 0.0]), np.array([1.0, 1.0]))

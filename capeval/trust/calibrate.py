@@ -36,7 +36,7 @@ from capeval.runs.resolve import find_metric
 from capeval.schema import Annotation, LabelScale, Relations
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, Signature, measures
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
-from capeval.scoring.score_parts import ByType, ResultModel
+from capeval.scoring.scores import ByType, ResultModel
 from capeval.scoring.verdicts import JudgeIdentity
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result, write

@@ -33,7 +33,7 @@ from capeval.runs.sources import (
 from capeval.runs.targets import Target
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
-from capeval.scoring.score_parts import ResultModel
+from capeval.scoring.scores import ResultModel
 from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
 from capeval.show.result import Output, Result, write

@@ -1,10 +1,15 @@
-"""Comparisons of eight videos, with one number set by hand."""
+"""Judged runs in memory, and comparisons of eight videos with one number set by hand."""
 
 from __future__ import annotations
 
-from capeval.comparing.comparison import Comparison, Contender, Matrix, Side
-from capeval.comparing.differences import differences, flips, measured, moves, ranked
-from capeval.scoring.counts import memberships
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from capeval.comparing.compare import compare_judged
+from capeval.comparing.comparison import Compared, Comparison, Matrix
+from capeval.schema import Annotation, Scored
+from capeval.scoring.judged_run import JudgedRun
 from tests.scoring.making import annotation, scored
 
 VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]
@@ -15,75 +20,45 @@ RUNS = [
         ("++ 0", "+0 0", "++ -", "++ +", *["0+ 0"] * 4),
     )
 ]
-_SETTINGS = {
-    "interval": {"level": 0.95, "method": "paired t interval"},
-    "test": {"method": "permutation", "resamples": 99, "seed": 0, "adjusted": "Holm"},
-}
 
 
-def _side(name: str) -> Side:
-    return Side(
-        name=name,
-        signature="capeval:tuna-cap|judge:x",
-        model=None,
-        baseline=False,
-        annotated=8,
-        captioned=8,
-        scored=8,
-        left_out=(),
-    )
+def compared(
+    videos: Sequence[Annotation],
+    *runs: Sequence[Scored],
+    names: Sequence[str] = "ABC",
+    resamples: int = 99,
+    seed: int = 0,
+) -> Compared:
+    """Compare runs; a run may have more repeats than another."""
+    judged = {
+        name: JudgedRun(
+            name=name,
+            file=Path(name),
+            run=None,
+            annotations=tuple(videos),
+            annotations_path="",
+            captions={},
+            judgments={one.index: one for one in run},
+            captioned=len(videos),
+        )
+        for name, run in zip(names, runs, strict=False)
+    }
+    return compare_judged(judged, resamples=resamples, seed=seed, anyway=True)
 
 
-def comparison(
-    group: str = "all",
-    measure: str = "f1",
-    *,
-    value: float | None = 0.0,
-    low: float | None = 0.0,
-    high: float | None = None,
-    p: float | None = None,
-    first: str = "A",
-    second: str = "B",
-) -> Comparison:
-    """Two runs; one difference is as said."""
-    one, other = (measured(VIDEOS, run) for run in RUNS)
-    overall, by, detectable = differences(one, other, memberships(VIDEOS), resamples=99)
-    of = getattr(overall, group)
-    more = {name: given for name, given in (("high", high), ("p", p)) if given is not None}
-    changed = getattr(of, measure).model_copy(update={"value": value, "low": low, **more})
-    overall = overall.model_copy(update={group: of.model_copy(update={measure: changed})})
-    return Comparison(
-        comparable=True,
-        unlike=(),
-        notes=(),
-        annotated=8,
-        paired=8,
-        settings=_SETTINGS,
-        first=_side(first),
-        second=_side(second),
-        overall=overall,
-        by=by,
-        detectable=detectable,
-        videos=moves(VIDEOS, one, other),
-        flips=flips(VIDEOS, list(zip(*RUNS, strict=True))),
+def comparison(*names: str, **changed: Any) -> Comparison:
+    """Two runs whose overall F1 has some numbers set by hand."""
+    found = compared(VIDEOS, *RUNS, names=names or "AB")
+    assert isinstance(found, Comparison)
+    f1 = found.overall.all.f1.model_copy(update=changed)
+    of_all = found.overall.all.model_copy(update={"f1": f1})
+    return found.model_copy(
+        update={"notes": (), "overall": found.overall.model_copy(update={"all": of_all})}
     )
 
 
 def matrix(*names: str) -> Matrix:
     """Three runs, of which the first and the last are the same."""
-    names = names or ("A", "B", "C")
-    runs = [measured(VIDEOS, run) for run in (*RUNS, RUNS[0])]
-    means, clusters, pairs = ranked(names, runs, resamples=99)
-    return Matrix(
-        comparable=True,
-        unlike=(),
-        notes=(),
-        annotated=8,
-        paired=8,
-        settings=_SETTINGS,
-        runs=tuple(
-            Contender(**dict(_side(name)), **mean, cluster=cluster)
-            for name, mean, cluster in zip(names, means, clusters, strict=True)
-        ),
-        pairs=tuple(pairs),
-    )
+    found = compared(VIDEOS, *RUNS, RUNS[0], names=names or "ABC")
+    assert isinstance(found, Matrix)
+    return found.model_copy(update={"notes": ()})

@@ -1,4 +1,4 @@
-"""Comparing judged runs: which videos are paired, what is refused, what failures do."""
+"""`capeval compare`: which videos are paired, what is refused, what gates and failures do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import capeval
 from capeval.comparing.comparison import Comparison, Matrix
 from capeval.errors import UsageError
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
+from tests.cli_runs import run as run_alone
+from tests.comparing.making import comparison
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
+from tests.typed import Said, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -44,8 +47,8 @@ def _annotated(tmp_path: Path) -> None:
     write_annotations(tmp_path, VIDEOS)
 
 
-def compared(*typed: str, **more: Any) -> Comparison:
-    found = capeval.compare(typed, **({"resamples": 99} | more))
+def compared(*named: str, **more: Any) -> Comparison:
+    found = capeval.compare(named, **({"resamples": 99} | more))
     assert isinstance(found, Comparison)
     return found
 
@@ -92,31 +95,31 @@ def test_no_common_video_is_refused() -> None:
         compared("old", "new", fail_under=["f1=-100"])
 
 
-OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "judge": ("judge judge-1-2024 vs. judge-2-2024", {"models": ("judge-2-2024",)}),
-    "prompts": ("prompts set@1 vs. set@2", {"prompts": "set@2"}),
-    "baseline": ("prompts set@1 vs. none", {"prompts": None}),
-    "both": (
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("judge judge-1-2024 vs. judge-2-2024", {"models": ("judge-2-2024",)}),
+    ("prompts set@1 vs. none", {"prompts": None}),
+    (
         "judge judge-1-2024 vs. lexical-2; prompts set@1 vs. none",
         {"judge": "lexical-2", "prompts": None, "models": ()},
     ),
-}
+]
 
 
-@pytest.mark.parametrize("other", OTHERS)
-def test_unlike_judges_and_prompts_are_refused_with_the_reason(other: str) -> None:
-    message, changes = OTHERS[other]
+@pytest.mark.parametrize(("message", "changes"), OTHERS)
+def test_unlike_judges_and_prompts_are_refused_with_the_reason(
+    message: str, changes: dict[str, Any]
+) -> None:
     run("old", "+0 -", "+0")
     run("new", "++ +", "++", by=BY.model_copy(update=changes))
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(UsageError, match=f"old and new .* because they differ: {message}; judge"):
         compared("old", "new")
-    assert str(error.value) == (
-        f"old and new cannot be compared because they differ: {message}; "
-        "judge them in the same way, or compare them nevertheless with --allow-mismatch"
-    )
     found = compared("old", "new", allow_mismatch=True)
     assert (found.comparable, "; ".join(found.unlike)) == (False, message)
     assert found.overall.all.n == 2
+    shown = typed(Path(), "compare", "old", "new", "--allow-mismatch").out
+    assert shown.startswith("[not comparable] new is ")
+    assert "\n[not comparable] A old, B new: " in shown
+    assert "NOT COMPARABLE: " in shown
 
 
 def verdict(labels: str) -> Verdict:
@@ -202,11 +205,6 @@ def test_more_than_two_runs_are_ranked_on_the_videos_of_all() -> None:
         ("some", "high"),
     ]
     assert [len(one.left_out) for one in found.runs] == [2, 0, 2]
-    run("other", "++ +", by=BY.model_copy(update={"models": ("judge-2",)}))
-    with pytest.raises(
-        UsageError, match="low, high and other cannot be compared because they differ: judge"
-    ):
-        capeval.compare(("low", "high", "other"), resamples=99)
 
 
 def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
@@ -218,3 +216,157 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
     (other / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = compared("runs/old/judge", "runs/old/second", allow_mismatch=True)
     assert (found.first.name, found.second.name) == ("old (judge)", "old (second)")
+
+
+# ---- As typed -----------------------------------------------------------------------------------
+
+TEN = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcdefghij"]
+
+
+def compare(*arguments: str) -> Said:
+    return typed(Path(), "compare", *arguments, columns=100)
+
+
+@pytest.fixture
+def ten(tmp_path: Path) -> None:
+    """`new` is a little worse than `old`; `other` has another judge; `half` lacks four videos."""
+    write_annotations(tmp_path, TEN)
+    runs = {
+        "old": ["++ +", "+0 +", "++ -", "+0 0", "++ 0"],
+        "new": ["+0 +", "+0 +", "+- -", "+0 0", "++ 0"],
+    }
+    for name, labels in runs.items():
+        judgments = [
+            scored(video.index, row, provenance=BY)
+            for video, row in zip(TEN, labels * 2, strict=True)
+        ]
+        make_run(tmp_path, name, list(judgments))
+    make_run(tmp_path, "other", [scored("a", "++ +", provenance=Provenance(judge="judge-2"))])
+    failed = [Unscored(index=i, reason="no") for i in "abfg"]
+    make_run(tmp_path, "half", [*failed, *(scored(i, "++ +", provenance=BY) for i in "cdehij")])
+
+
+@pytest.mark.usefixtures("ten")
+def test_the_table_reads_from_the_first_to_the_second() -> None:
+    done = compare("old", "new")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("old is 5.2 points of F1 better than new (95% CI 0.1 to 12.5, p = ")
+    assert "\nA old, B new: B − A, in points, 10 videos\n" in done.out
+    assert "A old: captioned 10/10, scored 10/10" in done.out
+    assert "|judge:judge-1-2024|prompts:set@1|" in done.out
+    assert "baseline" not in done.out
+
+
+@pytest.mark.usefixtures("ten")
+def test_a_run_that_is_judged_in_part_says_so_in_the_headline_and_in_a_notice() -> None:
+    file = Path("runs/half/judge/judgments.jsonl")
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    done = compare("old", "half")
+    out = " ".join(done.out.split())
+    assert "over the 6 videos scored in both runs (half scored 6/10)." in out
+    assert "half: 1 of 10 captions is not judged yet; finish with the same `capeval judge`" in out
+
+
+@pytest.mark.usefixtures("ten")
+def test_json_is_the_comparison_alone_and_the_same_again() -> None:
+    arguments = ("old", "new", "--json", "--seed", "3", "--fail-under", "f1=-50")
+    # A process of its own has its own hashes, and so its own order of sets.
+    first = run_alone(Path(), "compare", *arguments, "--out", "c.json", PYTHONHASHSEED="1")
+    second = compare(*arguments)
+    assert (first.code, first.err) == (0, "")
+    assert first.out == second.out == Path("c.json").read_text("utf-8")
+    found = Comparison.model_validate_json(first.out)
+    assert (found.settings["test"]["seed"], found.settings["test"]["resamples"]) == (3, 10_000)
+    assert [(gate.gate, gate.passed) for gate in found.gates] == [("f1", True)]
+    three = Matrix.model_validate_json(compare("old", "new", "half", "--json").out)
+    assert (three.paired, len(three.runs), len(three.pairs)) == (6, 3, 3)
+
+
+GATES = [
+    (["--fail-under", "f1=-0.5"], "F1 of new is 5.15 points below old; --fail-under is f1=-0.5"),
+    (["--fail-under", " F1=-50 "], ""),
+    (["--fail-under", "f1=-50", "--fail-under", "recall=0"], "recall of new is "),
+    (["--fail-under", "attribute.f1=-100"], "new has no F1 of attribute elements to compare"),
+    (["--fail-under", "all.f1=-.5"], "F1 of new is 5.15 points below"),
+    (["--fail-under", "action.recall=+1.25"], "recall of action elements of new is 0.00 points"),
+    (["--min-coverage", "99%"], ""),
+    (["--min-coverage", "10"], ""),
+    (["--min-coverage", "11"], "10 of 10 annotated videos (100.00%) are scored in both"),
+]
+
+
+@pytest.mark.usefixtures("ten")
+@pytest.mark.parametrize(("arguments", "message"), GATES)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_gate_that_fails_ends_with_4_and_says_why_in_a_line(
+    arguments: list[str], message: str, as_json: bool
+) -> None:
+    done = compare("old", "new", *arguments, *(["--json"] if as_json else []))
+    assert done.code == (4 if message else 0), done.err
+    assert done.err.count("\n") == bool(message)
+    assert done.err.startswith(f"capeval: gate failed: {message}" if message else "")
+    # The comparison is shown either way.
+    assert Comparison.model_validate_json(done.out) if as_json else "B − A" in done.out
+
+
+@pytest.mark.usefixtures("ten")
+def test_coverage_is_that_of_all_runs() -> None:
+    assert compare("old", "half", "--min-coverage", "60%").code == 0
+    done = compare("old", "new", "half", "--min-coverage", "61%")
+    assert done.code == 4
+    assert done.err == (
+        "capeval: gate failed: 6 of 10 annotated videos (60.00%) are scored in all runs; "
+        "--min-coverage requires at least 61%\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "passed"),
+    # The last bit of a mean decides nothing.
+    [(-0.005, True), (-0.0050000000000000044, True), (-0.00500001, False), (0.0, True)],
+)
+def test_a_gate_allows_just_its_points(
+    value: float, passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = comparison("old", "new", value=value)
+    monkeypatch.setattr("capeval.comparing.compare.load_judged_runs", lambda *_, **__: {})
+    monkeypatch.setattr("capeval.comparing.compare.compare_judged", lambda *_, **__: found)
+    (gate,) = capeval.compare(("old", "new"), fail_under=["f1=-0.5"]).gates
+    assert (gate.passed, gate.at_least) == (passed, -0.5)
+    assert ("0.500001" in gate.message) == (not passed)
+
+
+GATE_MISTAKES = ["f1", "f1==1", "f2=-1", "sound.f1=-1", "action=-1", "f1=nan", "f1=5%", "f1=-101"]
+
+
+@pytest.mark.usefixtures("ten")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["old"], "name at least two runs"),
+        (["old", "none"], "none: is neither a file nor a run under runs/"),
+        (["old", "runs/old"], "is named twice"),
+        (["old", "new", "--annotations", "none.json"], "none.json"),
+        (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
+        (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
+        *(
+            (["old", "new", "--fail-under", text], f"--fail-under: {text!r} must be like f1=-0.5")
+            for text in GATE_MISTAKES
+        ),
+        (["old", "new", "--fail-under=f1=0", "--fail-under=all.f1=1"], "f1 is named twice"),
+        *(
+            (["old", "new", f"--min-coverage={text}"], f"--min-coverage: {text!r} must be a share")
+            for text in ("some", "%", "101%", "-1", "0.99", "nan%", "9e1%")
+        ),
+        (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
+        (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
+        ([], "capeval compare --help"),
+    ],
+)
+def test_mistakes_are_one_line_and_2(arguments: list[str], message: str) -> None:
+    done = compare(*arguments, "--out", "c.json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("capeval: ")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert not Path("c.json").exists()

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+import capeval
 from capeval.captioners.catalogue import read_catalogue
-from capeval.comparing.caption_board import caption_board
-from capeval.comparing.question_board import question_board
 from capeval.comparing.sections import read_published
 from capeval.scoring.scores import OVERALL, ScoreRow
 
@@ -49,18 +48,8 @@ def test_overall_accuracies_are_the_mean_weighted_by_questions(table: dict[str, 
         assert abs(mean - overall) <= 0.1 or model in remarks, model
 
 
-def test_every_row_is_complete_and_every_remark_is_about_one() -> None:
-    for table in (TUNA, TOMATO, STRATEGIES, CHANCE):
-        rows = {**table["rows"], **table.get("baselines", {})}
-        width = len(table["columns"]) + ("questions" in table)
-        assert {len(cells) for cells in rows.values()} == {width}
-        assert {*table.get("remarks", ()), *table.get("frames", ())} <= {*rows}
-    assert {*CAPTIONS["remarks"]} <= {*CAPTIONS["frames"]}
-    assert [len(table["rows"]) for table in (TUNA, TOMATO, STRATEGIES, CHANCE)] == [21, 31, 5, 10]
-
-
 def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
-    (captions,) = caption_board(runs=tmp_path, published=True).sections
+    (captions,) = capeval.leaderboard(runs=tmp_path, published=True).sections
     best = captions.entries[0]
     assert isinstance(best, ScoreRow)
     assert (best.name, best.rank, len(captions.entries)) == ("GPT-4o", 1, 21)
@@ -69,7 +58,9 @@ def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
     assert [record[key] for key in shown] == [0.777, 0.482, 0.585, 0.613, 0.444]
     assert (record["events.>=9.f1"], record["events.>=9.recall"]) == (0.413, None)
     assert best.cells[OVERALL].f1.value == 0.585
-    tuna, tomato, _, chance = question_board(runs=tmp_path, published=True).sections
+    tuna, tomato, _, chance = capeval.leaderboard(
+        runs=tmp_path, published=True, questions=True
+    ).sections
     heads = [(s.records()[0]["run"], s.records()[0]["accuracy"]) for s in (tuna, tomato)]
     assert heads == [("Gemini 1.5 Pro", 0.608), ("Qwen2-VL-72B", 0.379)]
     assert chance.records()[0]["decided by chance"] == 1440

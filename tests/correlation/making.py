@@ -12,7 +12,9 @@ from tests.typed import Said, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ROOT", "correlate", "make_run", "write_annotations"]
+__all__ = ["ROOT", "correlate", "labelled", "make_run", "write_annotations"]
+
+LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
 def correlate(folder: Path, *arguments: str) -> Said:
@@ -40,3 +42,16 @@ def make_run(
     (run / "manifest.json").write_text(json.dumps(stored), "utf-8")
     write_judgments(run / judge / "judgments.jsonl", judgments)
     return run
+
+
+def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
+    """Write labels of elements: by (video, system), events apart by blanks."""
+    lines = ["video_id,system,element_id,label"]
+    for (video, system), letters_of in labels.items():
+        for event, letters in enumerate(letters_of.split(), start=1):
+            for place, letter in enumerate(letters, start=1):
+                label = str(int(letter == "+")) if binary else LABELS[letter]
+                lines.append(f"{video},{system},{event}.{place},{label}")
+    path = folder / "human.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

@@ -16,13 +16,12 @@ from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
 from tests.cli_runs import run
-from tests.correlation.making import correlate, make_run, write_annotations
+from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 
 LACKING = (
     "name a file that has it with --annotations, or leave such captions out with --missing drop"
 )
-LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
 def found(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -56,19 +55,6 @@ def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path
     for path, lines in zip(paths, (human, metric), strict=True):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return paths
-
-
-def labelled(folder: Path, labels: dict[tuple[str, str], str], *, binary: bool = False) -> Path:
-    """Write labels of elements: by (video, system), events apart by blanks."""
-    lines = ["video_id,system,element_id,label"]
-    for (video, system), letters_of in labels.items():
-        for event, letters in enumerate(letters_of.split(), start=1):
-            for place, letter in enumerate(letters, start=1):
-                label = str(int(letter == "+")) if binary else LABELS[letter]
-                lines.append(f"{video},{system},{event}.{place},{label}")
-    path = folder / "human.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
@@ -163,19 +149,6 @@ def test_missing_values_are_counted_by_cause_and_the_default_fits_a_screen(tmp_p
     assert "m0, m2, m4 and 3 more: constant, so no correlation" in done.err
 
 
-def test_the_headline_is_of_a_human_score_that_has_a_value(tmp_path: Path) -> None:
-    ratings = {"ann": (3, 3, 3, 3), "bo": (1, 2, 3, 5)}
-    rows = [
-        f"v{n},{rater},{score},{n}" for rater, of in ratings.items() for n, score in enumerate(of)
-    ]
-    (tmp_path / "human.csv").write_text(
-        "\n".join(["video_id,rater,score,m", *rows]) + "\n", "utf-8"
-    )
-    typed = ("--human", "human.csv", "--metric", "m=human.csv", "--raters", "each")
-    headline = correlate(tmp_path, *typed).out.splitlines()[0]
-    assert headline.startswith("m has Kendall tau-b 1.000 with the human score of bo over 4")
-
-
 def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     text = "video_id,score,m\n" + "".join(f"v{n},{n % 2},{n}\n" for n in range(10))
     (tmp_path / "human.csv").write_text(text, "utf-8")
@@ -186,7 +159,7 @@ def test_few_captions_and_many_ties_are_warned_of(tmp_path: Path) -> None:
     ]
 
 
-def test_labels_are_held_against_every_judged_run(tmp_path: Path) -> None:
+def test_labels_are_compared_with_every_judged_run(tmp_path: Path) -> None:
     judged(
         tmp_path,
         one=[
@@ -294,23 +267,13 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
     assert result["elements"]["tied"] == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "a,one,3.1,lack",
-            '14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1',
-        ),
-    ],
-)
-def test_elements_that_the_annotations_lack_are_named(
-    tmp_path: Path, line: str, message: str
-) -> None:
+def test_elements_that_the_annotations_lack_are_named(tmp_path: Path) -> None:
     judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
     path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
-    path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
+    path.write_text(path.read_text("utf-8") + "a,one,3.1,lack\n", "utf-8")
     done = correlate(tmp_path, "--human", "human.csv")
-    assert (done.code, done.err) == (2, f"capeval: human.csv: line {message}\n")
+    message = 'line 14: element_id: a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1'
+    assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
 
 
 @pytest.mark.parametrize(
@@ -391,21 +354,6 @@ def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Pat
     ratings(tmp_path, systems=1)
     result = found(tmp_path, *typed, "--protocol", "tuna")
     assert not any("tuna" in line for line in result["warnings"])
-
-
-def test_published_rows_are_in_the_file_and_marked(tmp_path: Path) -> None:
-    ratings(tmp_path)
-    typed = ("--human", "human.csv", "--metric", "m=metric.csv")
-    assert found(tmp_path, *typed)["published"] == []
-    done = correlate(tmp_path, *typed, "--published", "--out", "c.json")
-    assert "Published in TUNA, table 3 (n = 40; values not computed here)" in done.out
-    assert len(done.out.splitlines()) <= 60
-    rows = json.loads((tmp_path / "c.json").read_text("utf-8"))["published"]
-    assert [row["metric"] for row in rows if row["kendall"] == 0.572] == ["TUNA-CAP"]
-    for row in rows:
-        for name in ("kendall", "spearman", "pearson"):
-            low, high = row[f"{name}_interval"]
-            assert low < row[name] < high
 
 
 def test_the_judged_sample_has_element_and_video_statistics(
@@ -500,3 +448,38 @@ def test_four_videos_have_no_interval_and_the_reason_is_printed_once(tmp_path: P
     reason = " have no interval: 4 videos are too few for an interval: at least 5"
     assert " ".join(done.out.split()).count(reason) == 1
     assert correlate(tmp_path, *typed, "--format", "markdown").out.count(reason) == 1
+
+
+SOURCES = {
+    "runs": "runs: is neither a judged run nor a judge's folder",
+    "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
+    "empty": "empty: is neither a judged run nor a judge's folder: it has no verdicts",
+    "list.json": "list.json: entry 2: score: Input should be a valid number",
+    "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
+    "link": "link: is a link to gone, which does not exist",
+    "judgments.jsonl": 'index "a": matches.1: Input should be greater than or equal to 1',
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_source_that_is_no_metric_is_one_line(tmp_path: Path, source: str) -> None:
+    folder = tmp_path
+    judged(folder, one=[scored(v.index, "++ 0") for v in VIDEOS])
+    rows = "".join(f"{v.index},{n}\n" for n, v in enumerate(VIDEOS))
+    (folder / "human.csv").write_text("video_id,score\n" + rows, "utf-8")
+    (folder / "runs" / "bare").mkdir()
+    (folder / "runs" / "bare" / "captions.jsonl").write_text('{"index": "a", "caption": "A."}\n')
+    (folder / "empty").mkdir()
+    (folder / "list.json").write_text(
+        '[{"video_id": "a", "score": 1},\n\n{"video_id": "b", "score": "x"}]'
+    )
+    (folder / "numbers.json").write_text("[1, 2]")
+    (folder / "link").symlink_to("gone")
+    stored = folder / "runs/one/judge/judgments.jsonl"
+    broken = stored.read_text("utf-8").replace('"matches": [1', '"matches": [0')
+    (folder / "judgments.jsonl").write_text(broken, "utf-8")
+    typed = ("--metric", f"m={source}", "--annotations", "annotations.json")
+    done = correlate(folder, "--human", "human.csv", *typed)
+    assert (done.code, done.out) == (2, "")
+    assert SOURCES[source] in done.err
+    assert done.err.count("\n") == 1

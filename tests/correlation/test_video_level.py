@@ -1,8 +1,9 @@
-"""What `analyse` gives does not hang on the order of rows, on units or on the size of numbers."""
+"""Results do not depend on the order of rows, on units or on the size of numbers."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.correlation import video_level
-from capeval.correlation.joining import Joined
-from capeval.correlation.protocols import EVERYTHING
-from capeval.correlation.video_level import Analysis, analyse
-from capeval.files.ratings import Keys
-from capeval.stats import correlation
-from capeval.stats.design import Design
+from capeval.correlation.joining import Joined, join
+from capeval.correlation.video_level import EVERYTHING, Analysis, analyse
+from capeval.files.ratings import Keys, MetricScores, RatingTable
 from capeval.stats.sign_flips import holm
 from capeval.stats.values import Floats
 
@@ -24,14 +21,14 @@ KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 
 
 def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floats]) -> Joined:
-    return Joined(
-        human="score",
-        keys=Keys.of(keys),
-        raters=tuple(f"r{n}" for n in range(len(ratings))),
-        ratings=ratings,
-        metrics=metrics,
-        design=Design(Keys.of(keys).video, Keys.of(keys).system),
-        warnings=(),
+    raters = tuple(f"r{n}" for n in range(len(ratings)))
+    human = RatingTable(Path("human.csv"), Keys.of(keys), raters, ratings=ratings)
+    return join(
+        human,
+        [
+            MetricScores(name, dict(zip(keys, values.tolist(), strict=True)))
+            for name, values in metrics.items()
+        ],
     )
 
 
@@ -94,25 +91,6 @@ def test_large_and_very_small_numbers_are_as_good_as_others() -> None:
             for one, other in zip(analyse(extreme, Analysis(EVERYTHING))[0], first, strict=True):
                 assert one.value == pytest.approx(other.value)
                 assert one.p == pytest.approx(other.p)
-
-
-def test_large_groups_have_intervals_of_rho_and_r_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (correlation, video_level):
-        monkeypatch.setattr(module, "LARGEST", 20)
-    rng = np.random.default_rng(0)
-    human = rng.random(24)
-    given = joined(KEYS, human[None], {"a": human + rng.random(24), "b": rng.random(24)})
-    results, comparisons, found = analyse(given, Analysis(EVERYTHING))
-    of_pooled = {r.statistic: r for r in results if (r.grouping, r.metric) == ("pooled", "a")}
-    assert {name for name, r in of_pooled.items() if r.low is not None} == {"spearman", "pearson"}
-    assert all(r.value is not None for r in results)
-    tested = {c.statistic for c in comparisons if c.p is not None and c.grouping == "pooled"}
-    assert tested == {"spearman", "pearson"}
-    # Groups of other groupings are small.
-    assert all(r.low is not None for r in results if r.grouping == "within_system")
-    assert any(
-        "groups of more than 20 captions (pooled) have intervals" in str(one) for one in found
-    )
 
 
 def test_metrics_are_compared_on_the_same_groups_and_ranked_in_any_order() -> None:

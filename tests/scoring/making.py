@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from capeval.schema import Annotation, Judgment, Relation, Scored
-from capeval.scoring import Scores, score_judgments
+from capeval.scoring import Scores
+from capeval.scoring.judged_run import score_judgments
 
 __all__ = ["annotation", "relations", "scored", "scores"]
 
@@ -59,13 +60,7 @@ def scores(
     judgments: Sequence[Judgment],
     *,
     captioned: int | None = None,
-    **options: Any,
 ) -> Scores:
     """Score judgments of some videos."""
-    return score_judgments(
-        annotations,
-        judgments,
-        captioned=len(judgments) if captioned is None else captioned,
-        signature="test",
-        **options,
-    )
+    captioned = len(judgments) if captioned is None else captioned
+    return score_judgments(annotations, judgments, captioned=captioned)

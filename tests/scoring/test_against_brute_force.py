@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -168,30 +167,3 @@ def test_failed_videos_change_nothing_but_the_counts(judged: Set) -> None:
     only = [judgment for judgment in judgments if isinstance(judgment, Scored)]
     every, some = (scores(videos, given, captioned=9) for given in (judgments, only))
     assert every == some
-
-
-@settings(max_examples=30)
-@given(judged_sets(smallest=1))
-def test_splitting_an_event_changes_no_overall_number(judged: Set) -> None:
-    videos, judgments = judged
-    split = [
-        video.model_copy(
-            update={
-                "events": tuple(
-                    replace(event, visual_elements=(element,))
-                    for event in video.events
-                    for element in event.visual_elements
-                )
-            }
-        )
-        for video in videos
-    ]
-    flat = [
-        judgment.model_copy(
-            update={"relations": tuple((label,) for event in judgment.relations for label in event)}
-        )
-        if isinstance(judgment, Scored)
-        else judgment
-        for judgment in judgments
-    ]
-    assert scores(split, flat).overall == scores(videos, judgments).overall

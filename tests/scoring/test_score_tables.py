@@ -1,6 +1,6 @@
-"""What users see, compared with golden files.
+"""The screen of `capeval judge` and `capeval score`, compared with a golden file.
 
-`CAPEVAL_GOLDEN=1 pytest tests/scoring` writes them anew; look at the difference.
+`CAPEVAL_GOLDEN=1 pytest tests/scoring` writes it anew; look at the difference.
 """
 
 from __future__ import annotations
@@ -12,52 +12,39 @@ from typing import Any
 
 from rich.console import Console
 
-from capeval.schema import Scored, Unscored, Verdict
+from capeval.schema import Provenance, Scored, Unscored, Verdict
 from capeval.scoring import Scores
-from capeval.scoring.scores import (
-    RunScores,
-    coverage,
-    scores_headline,
-)
-from tests.scoring.making import annotation, relations, scored, scores
+from capeval.scoring.scores import RunScores, coverage, scores_headline
+from capeval.version import __version__
+from tests.judged_runs import VIDEOS
+from tests.scoring.making import relations, scored, scores
 
-GOLDEN = Path(__file__).parent / "golden"
-VIDEOS = [
-    annotation("a", "c3 s2 a3", "t1 a1 c2", visual_characteristic="Low-Dynamic", domain="Film"),
-    annotation("b", "c1 a3 t2", visual_characteristic="High-Dynamic,Multi-Scene", domain="Film"),
-    annotation("c", "s3 a3", "a2", visual_characteristic="High-Dynamic,Multi-Subject"),
-]
-# Ten, because fewer than eight have no interval: the first two again, then all five again.
-PLACES = (0, 1, 2, 0, 1, 0, 1, 2, 0, 1)
-VIDEOS = [
-    VIDEOS[place].model_copy(update={"index": index})
-    for place, index in zip(PLACES, "abcdefghij", strict=True)
-]
+GOLDEN = Path(__file__).parent / "golden" / "scores.txt"
+BASELINE = Provenance(judge="words", baseline=True)
 
 
-def judged(first: str, second: str, third: str) -> list[Scored | Unscored]:
-    shapes: list[dict[str, Any]] = [
-        {"labels": first, "candidate_events": ("x", "y"), "matches": (1, None)},
-        {"labels": second, "candidate_events": ("x",), "matches": (1,)},
-        {"labels": third, "candidate_events": ("x", "y"), "matches": (1, 2)},
+def judged(*labels: str, **more: Any) -> list[Scored | Unscored]:
+    """Verdicts on the ten videos, which repeat three."""
+    events: list[dict[str, Any]] = [
+        {"candidate_events": ("x", "y"), "matches": (1, None)},
+        {"candidate_events": ("x",), "matches": (1,)},
+        {"candidate_events": ("x", "y"), "matches": (1, 2)},
     ]
+    places = (0, 1, 2, 0, 1, 0, 1, 2, 0, 1)
     return [
-        scored(video.index, **shapes[place]) for video, place in zip(VIDEOS, PLACES, strict=True)
+        scored(video.index, labels[place], **events[place], **more)
+        for video, place in zip(VIDEOS, places, strict=True)
     ]
 
 
 def results() -> dict[str, Scores]:
-    perfect = scores(VIDEOS, judged("+++ +++", "+++", "++ +"))
-    mixed = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +"))
-    failed = scores(
-        VIDEOS,
-        [scored("a", "000 000"), Unscored(index="b", reason="the judge refused")],
-        settings={"baseline": True},
-    )
+    refused = Unscored(index="b", reason="the judge refused", provenance=BASELINE)
     return {
-        "perfect": perfect,
-        "[red]x[/red] [link=http://evil]": mixed,
-        "a-name-that-is-much-longer-than-its-column-can-hold-2024-08-06": failed,
+        "perfect": scores(VIDEOS, judged("+++ +++", "+++", "++ +")),
+        "[red]x[/red] [link=http://evil]": scores(VIDEOS, judged("+0- 0++", "0+-", "00 +")),
+        "a-name-that-is-much-longer-than-its-column-can-hold-2024-08-06": scores(
+            VIDEOS, [scored("a", "000 000", provenance=BASELINE), refused]
+        ),
         "nothing": scores(VIDEOS, []),
     }
 
@@ -68,25 +55,19 @@ def shown(results: dict[str, Scores], width: int, *, full: bool = False) -> str:
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def test_tables_are_the_golden_ones() -> None:
-    golden = GOLDEN / "scores.txt"
-    text = shown(results(), 80)
+def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
+    text = shown(results(), 80).replace(f"|v:{__version__}", "")
     if os.environ.get("CAPEVAL_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
-
-
-def test_full_adds_domains_and_numbers_of_events_and_elements() -> None:
-    assert "By domain" not in shown(results(), 80)
-    text = shown(results(), 80, full=True)
-    assert all(
-        f"By {what}" in text for what in ("domain", "number of events", "number of elements")
-    )
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+    full = shown(results(), 80, full=True)
+    for what in ("domain", "number of events", "number of elements"):
+        assert f"By {what}" not in text
+        assert f"By {what}" in full
 
 
 def test_headline_is_a_sentence_about_the_best_run() -> None:
-    one = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +"), settings={"baseline": True})
-    one = one.model_copy(update={"signature": "capeval:tuna-cap|judge:words"})
+    one = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +", provenance=BASELINE))
     assert scores_headline({"mine": one}) == (
         "mine: F1 52.7 [40.3, 56.3] over all 10 videos, judged by the baseline words."
     )

@@ -15,7 +15,6 @@ from capeval.stats.agreement import (
     class_scores,
     cohen_kappa,
     combine,
-    combine_others,
     confusion_by_video,
     krippendorff_alpha,
 )
@@ -154,16 +153,3 @@ def test_equal_as_typed_is_equal_in_any_order(how: How, scale: float, data: st.D
     orders = list(permutations([0.1 * scale, 0.2 * scale, 0.3 * scale]))
     captions = data.draw(st.permutations(orders))
     assert len(set(combine(np.array(captions).T, how).tolist())) == 1
-
-
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("gaps", [0.0, 0.4])
-def test_the_others_are_those_that_are_left_when_one_is_taken_out(how: How, gaps: float) -> None:
-    rng = np.random.default_rng(3)
-    ratings = rng.integers(0, 6, (5, 40)) / 10
-    ratings[rng.random(ratings.shape) < gaps] = GAP
-    ratings[4] = np.where(np.isnan(ratings[4]), GAP, 0.3)
-    expected = [combine(np.delete(ratings, n, axis=0), how) for n in range(len(ratings))]
-    assert combine_others(ratings, how) == pytest.approx(
-        np.array(expected), rel=1e-11, abs=1e-11, nan_ok=True
-    )
