@@ -454,10 +454,10 @@ SOURCES = {
     "runs": "runs: is neither a judged run nor a judge's folder",
     "runs/bare": "runs/bare: is a run that is not judged; run `capeval judge runs/bare` first",
     "empty": "empty: is neither a judged run nor a judge's folder: it has no verdicts",
-    "list.json": "list.json: entry 2: score: Input should be a valid number",
+    "list.json": "list.json: entry 2: score: must be a number",
     "numbers.json": "numbers.json: entry 1: must be a JSON object, not 1",
     "link": "link: is a link to gone, which does not exist",
-    "judgments.jsonl": 'index "a": matches.1: Input should be greater than or equal to 1',
+    "judgments.jsonl": 'index "a": matches.1: must be at least 1',
 }
 
 

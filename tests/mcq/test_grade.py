@@ -307,13 +307,13 @@ SCORED = {"likelihood": LIKELIHOOD | {"symbol": [-0.5, 1, 2, 3]}}
     [
         ({"id": "1"}, "duplicated"),
         ({"answer": "E"}, "line 2: answer: must be a letter from A to D"),
-        ({"options": ["only"]}, "options: must be 2 to 26 options"),
+        ({"options": ["only"]}, "options: needs at least 2, and has 1"),
         ({"reply": 3}, "reply"),
         ({"level": {"a": 1}}, "line 2: level: must be text, a number, true, false, null or a"),
-        (SCORED, "likelihood.symbol.1: Input should be greater than or"),
+        (SCORED, "likelihood.symbol.1: must be at least 0"),
         ("[1]", "line 2: must be a JSON object"),
         ('{"id": ', "line 2: broken JSON"),
-        ('{"id": "1"}', "Field required"),
+        ('{"id": "1"}', "line 2: benchmark: is missing"),
     ],
 )
 def test_malformed_responses_are_refused_with_their_place(

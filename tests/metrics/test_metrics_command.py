@@ -109,8 +109,8 @@ def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:
 
 
 UNSCORED = {
-    "not finite": "the metric returned no usable value for hostile: Input should be a finite",
-    "text": "the metric returned no usable value for hostile: Input should be a valid number",
+    "not finite": "the metric returned no usable value for hostile: must be a finite",
+    "text": "the metric returned no usable value for hostile: must be a number",
     "endless": "the metric returned no usable value for hostile: ",
     "surrogate": "\ufffd",
     "reply": "no number",
@@ -172,7 +172,7 @@ FAULTS: list[tuple[list[str], str]] = [
         [*FILES[1:5], "--metric", "meteor"],
         'metrics.metoer: is not a metric; did you mean "meteor"?',
     ),
-    ([*FILES[1:], "length"], "capeval.toml: metrics.length: java: Extra inputs are not permitted"),
+    ([*FILES[1:], "length"], "capeval.toml: metrics.length: java: is not a known field"),
     ([*FILES[1:], "clair"], "there is no key for the chat model: set OPENAI_API_KEY, or name"),
     ([*FILES[1:], "clair", "--judge", "lexical"], "is not a chat model"),
 ]
