@@ -1,4 +1,4 @@
-"""The one way of all long commands: plan, estimate, ask, work, and say what is left."""
+"""The one way of all long commands: lock, plan, estimate, ask, work, and say what is left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
-from capeval.runs.long_work import Left, LongWork, WorkEstimate
+from capeval.runs.engine import Left, Locks, LongWork, WorkEstimate
 from capeval.show.numbers import money, thousands
 from capeval.show.output import Output
 from capeval.show.result import emit
@@ -24,8 +24,14 @@ T = TypeVar("T")
 
 _DONE, _INCOMPLETE = 0, 3
 
-# Below this many US dollars nobody is asked.
 _ASK_ABOVE = 1.0
+"""US dollars; nobody is asked about less."""
+_PATIENCE = 600.0
+"""Seconds that a question waits, because nobody else can use the runs meanwhile."""
+_REASONS = (
+    "reasons before it answers: what it reasons is paid for as output, and is not part of the "
+    "expected cost"
+)
 
 
 def run_long(
@@ -45,24 +51,20 @@ def run_long(
         nonlocal caches_replies
         _stop_on_sigterm()
         async with opening as work:
-            expected = await work.estimate()
-            for line in (work.title, *work.notices):
-                if line:
-                    output.notice(line)
-            if work.thinks and expected.calls:
-                output.notice(
-                    Loss(
-                        f"{work.model} reasons before it answers: what it reasons is paid for as "
-                        "output, and is not part of the expected cost"
-                    )
-                )
-            if output.dry_run:
-                _show_estimate(output, work, expected)
-                return _DONE
-            _ask(output, work, expected)
-            caches_replies = work.caches_replies
-            with progress:
-                results, failure = await _collected(work.results(progress))
+            with Locks(held=not output.dry_run) as locks:
+                expected = await work.prepare(locks)
+                for line in (work.title, *work.notices):
+                    if line:
+                        output.notice(line)
+                if work.thinks and expected.calls:
+                    output.notice(Loss(f"{work.model} {_REASONS}"))
+                if output.dry_run:
+                    _show_estimate(output, work, expected)
+                    return _DONE
+                await _ask(output, work, expected)
+                caches_replies = work.caches_replies
+                with progress:
+                    results, failure = await _collected(work.results(progress))
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
                 if shown := work.result(results):
@@ -123,7 +125,8 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) 
     if work.model:
         calls = counted(expected.calls, "call")
         test = " and one short test call" if expected.calls else ""
-        output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
+        most = "at most " if expected.calls else ""
+        output.line(f"Expected: {most}{calls}{test}, {_cost(work, expected)}; nothing was called")
     else:
         output.line("Expected: no calls and no cost; nothing was run")
     for line in expected.todo:
@@ -150,7 +153,7 @@ def _add_price(model: str) -> str:
     )
 
 
-def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
+async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
@@ -159,11 +162,28 @@ def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     cost = expected.least if cost is None else cost
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
-    about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
+    about = f"about {money(cost)} for at most {counted(expected.calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
-    if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
+    typer.echo(f"This is expected to cost {about}. Continue? [y/N]: ", nl=False, err=True)
+    if (await _typed()).strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was called")
+
+
+async def _typed() -> str:
+    """Return the line that the user types; Ctrl-C works meanwhile."""
+    loop, is_typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin, is_typed.set)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await is_typed.wait()
+    except TimeoutError:
+        typer.echo(err=True)
+        minutes = round(_PATIENCE / 60)
+        raise UsageError(f"no answer within {minutes} minutes; nothing was called") from None
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:

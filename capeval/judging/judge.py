@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from capeval.errors import BudgetReached, EndpointDown, UsageError
 from capeval.files.jsonl import dumps
-from capeval.judging.estimate import JudgingEstimate
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
+from capeval.judging.prompts import Stage
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
+from capeval.options import command, takes
 from capeval.runs.concurrency import blocking, in_turn
-from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import Source, from_memory
-from capeval.runs.targets import Target, Targets, work_on
-from capeval.schema import Unscored
+from capeval.schema import Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
 from capeval.scoring.score_parts import VideoScore
@@ -104,12 +104,25 @@ class JudgedRuns(RunScores):
         return ["No caption has a verdict yet. The replies so far are cached."]
 
 
+@dataclass
+class PlannedRun:
+    """A run to judge, locked and planned.
+
+    `work` and `plan` hold all texts; they are None where several runs wait for their turn.
+    """
+
+    target: Target
+    lock: ExitStack
+    work: JudgingWork | None
+    plan: JudgingPlan | None
+
+
 class JudgingSession(LongWork[Judged]):
     """One judge and the targets that it judges."""
 
     def __init__(
         self,
-        options: JudgeOptions,
+        options: RunOptions,
         targets: Sequence[Target],
         opened: OpenJudge,
         on_notice: Callable[[str], None],
@@ -118,81 +131,85 @@ class JudgingSession(LongWork[Judged]):
         self.opened, self.targets = opened, list(targets)
         self.title, self.model = f"Judge: {opened.title}", opened.judge.name
         self.meter, self.thinks = opened.meter, opened.thinks
-        self.caches_replies = opened.offline is not None
-        self._reported: set[str] = set()
-        self._loaded: tuple[Target, Source] | None = None
+        self.caches_replies = opened.prompts is not None
+        self._runs: list[PlannedRun] = []
 
-    def of(self, targets: Sequence[Target]) -> JudgingSession:
-        """Return a session of the same judge with other targets."""
-        return JudgingSession(self._options, targets, self.opened, self._on_notice)
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock and plan every run, and return what there is to judge, and the expected cost.
 
-    async def estimate(self) -> WorkEstimate:
-        """Check every target and return what there is to judge, and the expected cost.
-
-        A faulty run that was not named is left out, with a notice; if there is no other, its
-        `InputError` or `UsageError` is raised. Nothing is called or written.
+        A faulty or locked run that was not named is left out, with a notice; if there is no other,
+        its error is raised.
         """
-        total, todo = JudgingEstimate(cost=0.0), dict[str, int]()
-        planned: list[Target] = []
-
-        def planning(target: Target) -> tuple[Target, JudgingWork, JudgingPlan]:
-            work = self._work(self._load(target))
-            return target, work, work.plan()
-
-        for target, work, plan in work_on(self.targets, planning, self._on_notice):
-            planned.append(target)
-            self._report(self._load(target), plan)
+        todo, stages = dict[str, int](), dict[Stage, Usage]()
+        begin = partial(self.begin, locks=locks)
+        for run, plan in work_on(self.targets, begin, self._on_notice):
+            await asyncio.sleep(0)  # Ctrl-C is noticed between runs
             todo[plan.name] = len(plan.todo)
-            total += await work.estimate(plan)
-        self.targets = planned
-        usage, judge = total.usage, self.opened.judge
+            for stage, usage in plan.expected.items():
+                stages[stage] = stages.get(stage, Usage()) + usage
+            if len(self.targets) > 1:  # the texts of hundreds of runs may not fit in memory
+                run.work = run.plan = None
+            self._runs.append(run)
+        return self.expected(todo, stages)
+
+    def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
+        """Lock and plan a run, and announce what the user should know before it is judged."""
+        source = target.load()
+        work = self._work(source)
+        plan, lock = locks.begin(work)
+        self._report(source, plan)
+        return PlannedRun(target, lock, work, plan), plan
+
+    def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
+        """Return the captions to judge by run, and what the stages take, as an estimate."""
+        usage, judge = sum(stages.values(), Usage()), self.opened.judge
         lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
         lines += [
             f"  {stage:<9} {part.calls:>9,} calls, about {part.input_tokens:,} tokens in, "
             f"{part.output_tokens:,} out"
-            for stage, part in total.stages.items()
+            for stage, part in stages.items()
         ]
         details = {
             "judge": judge.name,
             "reasoning": judge.reasoning,
             "reasoning_tokens": "not estimated" if self.thinks else 0,
             "runs": todo,
-            "stages": {stage: part.model_dump() for stage, part in total.stages.items()},
+            "stages": {stage: part.model_dump() for stage, part in stages.items()},
         }
-        return WorkEstimate(usage.calls, usage, total.cost, lines, details, [*todo])
+        cost = self.meter.cost(judge.name, usage)
+        return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
-        """Judge the targets and yield the result of each; the last two may have been stopped.
+        """Judge the runs and yield the result of each; the last two may have been stopped.
 
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for result in in_turn(self.targets, work, is_last=lambda one: bool(one.stopped)):
+        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
             # The scores of every video of many runs would fill the memory.
-            yield result.without_videos() if len(self.targets) > 1 else result
+            yield result.without_videos() if len(self._runs) > 1 else result
 
     async def judged(
-        self, progress: Progress | None, target: Target, none_left: Callable[[], None]
+        self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
     ) -> Judged:
-        """Judge one target; `none_left` is called when only its last captions are under way."""
-        source = self._load(target)
-        work = self._work(source, none_left)
-        if source.name not in self._reported:
-            self._report(source, work.plan())
-        # Planned again inside the lock: another process may have judged meanwhile.
-        finished = await execute(work, progress)
-        asked = [annotation.index for annotation, _ in finished.plan.todo]
+        """Judge one run; `none_left` is called when only its last captions are under way."""
+        with run.lock:
+            work = run.work or self._work(run.target.load())
+            plan = run.plan or work.plan()
+            work.none_left = none_left
+            finished = await execute(work, plan, progress)
+        asked = [annotation.index for annotation, _ in plan.todo]
         ended = [finished.done[index] for index in asked if index in finished.new]
         left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
         folder = work.folder
         scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
         file = folder.scores if folder and folder.scores.is_file() else None
         if notice := snapshots_notice(
-            source.name, scores.settings["models"], scores.settings["base_url"]
+            plan.name, scores.settings["models"], scores.settings["base_url"]
         ):
             self._on_notice(notice)
         missing = len(asked) - len(ended)
-        return Judged(source.name, scores, file, left, finished.stopped, missing)
+        return Judged(plan.name, scores, file, left, finished.stopped, missing)
 
     def result(self, results: list[Judged]) -> Result | None:
         return JudgedRuns(results, called=self.meter.calls > 0) if results else None
@@ -207,25 +224,12 @@ class JudgingSession(LongWork[Judged]):
         """Return the file of the scores."""
         return [str(result.file)] if result.file else []
 
-    def _load(self, target: Target) -> Source:
-        """Load a target; the last one is kept, as it is often the only one."""
-        if self._loaded is None or self._loaded[0] is not target:
-            self._loaded = target, target.load()
-        return self._loaded[1]
-
-    def _work(self, source: Source, none_left: Callable[[], None] = lambda: None) -> JudgingWork:
+    def _work(self, source: Source) -> JudgingWork:
         o = self._options
-        return JudgingWork(
-            *(source, self.opened),
-            repeats=o.repeats,
-            only=o.only,
-            limit=o.limit,
-            none_left=none_left,
-        )
+        return JudgingWork(source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
-        """Announce once, before anything is called, what is judged again, and by whom."""
-        self._reported.add(source.name)
+        """Announce what is judged again, and by whom."""
         for line in (*source.notices, *source.warnings):
             self._on_notice(line)
         for changed, count in plan.stale.items():
@@ -255,7 +259,7 @@ class JudgingSession(LongWork[Judged]):
 
 @asynccontextmanager
 async def open_judging(
-    options: JudgeOptions,
+    options: RunOptions,
     targets: Sequence[Target],
     *,
     offline: bool = False,
@@ -265,29 +269,18 @@ async def open_judging(
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
-
-    def is_sample() -> bool:
-        return all(target.named and target.load().is_sample for target in targets)
-
-    async with open_judge(
-        options, offline=offline, is_sample=is_sample, on_notice=on_notice
-    ) as opened:
+    is_sample = all(target.is_sample for target in targets)
+    opening = open_judge(options, offline=offline, is_sample=is_sample, on_notice=on_notice)
+    async with opening as opened:
         yield JudgingSession(options, targets, opened, on_notice)
 
 
-def targets_of(options: JudgeOptions) -> Targets:
+def targets_of(options: RunOptions) -> Targets:
     """Return what finds the targets of a judge's options."""
     annotations = options.annotations
     path = str(annotations) if isinstance(annotations, str | Path) else None
     o = options
     return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns)
-
-
-def targets_named(
-    names: Sequence[FilePath], options: JudgeOptions, *, on_notice: Notices = ignore
-) -> list[Target]:
-    """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
-    return targets_of(options).named(names, "judging", on_notice)
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -313,19 +306,6 @@ def _target(options: JudgeOptions) -> Target:
     return Target(options.run or "captions", load)
 
 
-@declares
-class JudgeCommandOptions(JudgeOptions):
-    """The options of `capeval judge`, whose captions are the targets, each loaded in its turn."""
-
-    captions: str = python_only("", "Not used.")
-    targets: Sequence[FilePath] = option(
-        (),
-        "Runs, or captions files. By default every run, or the sample.",
-        positional=True,
-        metavar="RUN",
-    )
-
-
 @command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)
 def judge_command(
     o: JudgeCommandOptions, output: Output
@@ -337,5 +317,5 @@ def judge_command(
 
     Run the same command again to resume: nothing is paid for twice.
     """
-    targets = targets_named(o.targets, o, on_notice=o.on_notice)
+    targets = targets_of(o).named(o.targets, "judging", o.on_notice)
     return open_judging(o, targets, offline=output.dry_run, on_notice=o.on_notice)

@@ -1,11 +1,11 @@
-"""Judging a set of captions: what is left, all repeats of each caption, and the files it leaves."""
+"""Judging a set of captions: what is left, what it costs, all repeats of each, and the files."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -20,8 +20,10 @@ from capeval.files.judgments import (
     short_hash,
     write_judgments,
 )
-from capeval.judging.estimate import JudgingEstimate, estimate
+from capeval.judging.contracts import EventToClassify, contract_of
+from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
@@ -33,6 +35,7 @@ from capeval.schema import (
     Judgment,
     Scored,
     Unscored,
+    Usage,
     Verdict,
     lacking,
 )
@@ -102,16 +105,82 @@ def empty_verdict(annotation: Annotation) -> Verdict:
     )
 
 
+# ---- What judging is expected to cost ------------------------------------------------------------
+
+# English prose has about four characters a token, and most events are one sentence.
+_CHARACTERS, _SENTENCE_ENDS = 4, tuple(".!?…。！？")
+_MANY = 10
+"""Enough items to measure what the form of a prompt adds to each."""
+
+
+class Lengths:
+    """The sizes of the prompts and replies of a judge, by its templates and contract.
+
+    Sizes are in characters (see `segments.size`). The texts of a caption and its annotation come
+    to those of the templates and of the numbers of lines, which are measured once.
+    """
+
+    def __init__(self, prompts: PromptSet) -> None:
+        self.contract = contract = contract_of(prompts)
+        self._templates = {
+            stage: size(prompts.render(stage, dict.fromkeys(_PLACES, "")))
+            for stage in prompts.templates
+        }
+        lines, none = [""] * _MANY, EventToClassify(1, "", ())
+        text = "A man walks. " * _MANY
+        self._segment = (size(contract.show_caption(text)) - size(text)) / len(segments(text))
+        self._event = size(contract.show_events(lines)) / _MANY
+        self._part = size(contract.show_parts([none] * _MANY)) / _MANY
+        shown = size(contract.show_parts([EventToClassify(1, "", tuple(lines))]))
+        self._element = (shown - self._part) / _MANY
+
+    def expected(self, annotation: Annotation, caption: str, repeats: int) -> dict[Stage, Usage]:
+        """Return what the stages are expected to take, as if all events were matched in order."""
+        text, pieces, references = size(caption), segments(caption), len(annotation.events)
+        events = max(1, sum(one.rstrip().endswith(_SENTENCE_ENDS) for one in pieces))
+        told = sum(size(event.event) for event in annotation.events)
+        contents = (one.content for event in annotation.events for one in event.visual_elements)
+        # At most one reference event is matched for each event of the caption.
+        matched = min(1.0, events / references)
+        elements = round(matched * annotation.element_count)
+        shown: dict[Stage, tuple[float, int]] = {
+            "split": (text + len(pieces) * self._segment, events),
+            "match": (text + told + (events + references) * self._event, events),
+            "classify": (
+                text
+                + matched * (sum(map(size, contents)) + references * self._part)
+                + elements * self._element,
+                elements,
+            ),
+        }
+        if self.contract.undivided(caption) is not None:
+            del shown["split"]
+        return {
+            stage: Usage(
+                calls=repeats,
+                input_tokens=round(repeats * (self._templates[stage] + characters) / _CHARACTERS),
+                output_tokens=repeats * self.contract.reply_tokens(stage, items),
+            )
+            for stage, (characters, items) in shown.items()
+        }
+
+
+_PLACES = ("caption", "candidate_events", "reference_events", "match_data")
+
+# ---- The work on one run -------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class JudgingPlan(Plan[Judgment]):
     """`todo` are pairs of annotation and caption.
 
     `begun` are the judgments of these whose finished repeats count; `stale` counts the verdicts on
-    texts that have changed, by what has changed.
+    texts that have changed, by what has changed; `expected` is the most that each stage takes.
     """
 
-    begun: Mapping[str, Judgment]
-    stale: Mapping[str, int]
+    begun: Mapping[str, Judgment] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[Stage, Usage] = field(default_factory=dict)
 
 
 class JudgingWork:
@@ -127,9 +196,10 @@ class JudgingWork:
         repeats: int | None = None,
         only: Collection[str] = (),
         limit: int | None = None,
-        none_left: Callable[[], None] = lambda: None,
     ) -> None:
-        self._source, self._opened, self._none_left = source, opened, none_left
+        self._source, self._opened = source, opened
+        self.none_left: Callable[[], None] = lambda: None
+        """Called when only the last captions are under way."""
         self._only, self._limit = only, limit
         self.folder = opened.folder_in(source.run) if source.run else None
         """The judge's folder; captions in memory have none."""
@@ -150,7 +220,7 @@ class JudgingWork:
         source.check()
         self.unchanged = self._fingerprint_if_unchanged()
         if self.unchanged:
-            return JudgingPlan(source.name, {}, [], {}, {})
+            return JudgingPlan(source.name, {}, [])
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
         judged_by = short_hash(judge.identity)
@@ -171,12 +241,24 @@ class JudgingWork:
         chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
         left = left_of(chosen, kept, attrgetter("index"))
         todo = [(by_index[caption.index], caption) for caption in left]
-        return JudgingPlan(source.name, kept, todo, begun, stale)
+        return JudgingPlan(source.name, kept, todo, begun, stale, self._expected(todo, begun))
 
-    async def estimate(self, plan: JudgingPlan) -> JudgingEstimate:
-        """Return the expected cost of what the plan lists."""
-        done = {index: len(votes_of(judgment)) for index, judgment in plan.begun.items()}
-        return await estimate(plan.todo, self._opened, repeats=self._repeats, done=done)
+    def _expected(
+        self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]
+    ) -> dict[Stage, Usage]:
+        """Return what is expected of each stage; stored repeats cost nothing."""
+        prompts, total = self._opened.prompts, dict[Stage, Usage]()
+        if prompts is None:
+            return total
+        lengths = Lengths(prompts)
+        for annotation, caption in todo:
+            stored = begun.get(caption.index)
+            missing = self._repeats - (len(votes_of(stored)) if stored else 0)
+            if caption.is_empty or missing <= 0:
+                continue
+            for stage, one in lengths.expected(annotation, caption.caption, missing).items():
+                total[stage] = total.get(stage, Usage()) + one
+        return total
 
     def create(self, plan: JudgingPlan) -> None:
         """Write the run's captions and manifest, and who judges it."""
@@ -212,7 +294,7 @@ class JudgingWork:
         that is not are paid for without a verdict.
         """
         meter = self._opened.meter
-        cost = 0.0 if meter.cap is None else (await self.estimate(plan)).cost
+        cost = meter.cost(self._opened.judge.name, sum(plan.expected.values(), Usage()))
 
         async def work(item: tuple[Annotation, Caption]) -> Judgment:
             before = plan.begun.get(item[1].index)
@@ -227,7 +309,7 @@ class JudgingWork:
             record=lambda _, judgment: record(judgment),
             has_room=meter.room_for(len(plan.todo), cost),
             under_way=self._opened.under_way,
-            none_left=self._none_left,
+            none_left=self.none_left,
         )
 
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +41,7 @@ WARNED_DAYS = 90
 def default_judge(
     options: EndpointOptions,
     *,
-    is_sample: Callable[[], bool] = lambda: False,
+    is_sample: bool = False,
     offline: bool = False,
 ) -> tuple[str | None, str]:
     """Return the judge for options that name none, and why it is chosen.
@@ -63,7 +63,7 @@ def default_judge(
     """
     known = (options.base_url, options.api_key, *map(os.environ.get, _ENVIRONMENT))
     if options.client is None and not any(known):
-        if is_sample():
+        if is_sample:
             return LEXICAL, "the default for the sample, because no key and no endpoint are set"
         if not offline:
             raise UsageError(
@@ -118,15 +118,13 @@ def retired(model: str, entry: JudgeModel) -> str:
 
 @dataclass
 class OpenJudge:
-    """An open judge, the meter of its calls, and its offline counterpart."""
+    """An open judge and the meter of its calls."""
 
     judge: PreparedJudge
     meter: Meter
     concurrency: int
     prompts: PromptSet | None = None
     """The templates of a chat model; None for any other judge."""
-    offline: PreparedJudge | None = None
-    """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
     reasons: tuple[str, ...] = ()
     """Why it is this judge, where the user did not name it; for the beginning of a run."""
     thinks: bool = False
@@ -157,14 +155,14 @@ async def open_judge(
     options: JudgingOptions,
     *,
     offline: bool = False,
-    is_sample: Callable[[], bool] = lambda: False,
+    is_sample: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
     It is a registered judge, an object with the attributes of `Judge`, or a chat model; without a
-    name the one that `default_judge` chooses. An `offline` one uses only cached replies: it needs
-    no key and calls nothing.
+    name the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key
+    and calls nothing.
     """
     judge = options.judge
     reasons: tuple[str, ...] = ()
@@ -193,7 +191,7 @@ async def open_judge(
     )
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
+        yield OpenJudge(prepared, Meter(), concurrency, reasons=reasons)
     finally:
         prepared.close()
 
@@ -268,11 +266,8 @@ async def _open_chat_judge(
     key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
     async with _opened(options, model, key, offline=offline, on_notice=on_notice) as chat:
         judge = LLMJudge(chat, prompts, on_notice)
-        cached = LLMJudge(replace(chat, asker=chat.asker.offline()), prompts, on_notice)
         reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
-        yield OpenJudge(
-            judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
-        )
+        yield OpenJudge(judge, chat.asker.meter, judge.concurrency, prompts, reasons, chat.thinks)
 
 
 def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None, str]:

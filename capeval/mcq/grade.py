@@ -59,8 +59,16 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.engine import (
+    Labels,
+    Left,
+    Locks,
+    LongWork,
+    Progress,
+    WorkEstimate,
+    execute,
+    finished,
+)
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.judgment import Usage
 from capeval.schema.question import Question, Response
@@ -230,12 +238,11 @@ class GradingSession(LongWork[Grades]):
                 found[at] = chosen.end(self._asked[at], seed)
         return chosen, found
 
-    async def estimate(self) -> WorkEstimate:
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        del locks  # decisions are kept in memory
         usage = Usage()
         if self.asker is not None:
-            # What the estimate takes from the cache is not counted twice.
-            offline = self.asker.offline()
-            usage = await estimate_reading(self._todo, ModelReader(offline, self.model))
+            usage = estimate_reading(self._todo, ModelReader(self.asker, self.model))
         cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
@@ -247,7 +254,7 @@ class GradingSession(LongWork[Grades]):
         if llm and self.asker and self._todo:
             reading = ReadingReplies(self._todo, ModelReader(self.asker, llm), o.max_concurrency)
             # Replies so far are in the cache.
-            if stopped := (await execute(reading, progress)).stopped:
+            if stopped := (await execute(reading, reading.plan(), progress)).stopped:
                 raise stopped
             if weights := await self.asker.weights(llm):
                 llm = f"{llm} ({weights})"

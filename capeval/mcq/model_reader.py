@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from capeval.errors import CacheMiss, CapevalError, ReplyError, RequestRefused, RetriesExhausted
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.files.packaged import filled, prompts_label, template
 from capeval.llm.asker import Asker
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
@@ -132,24 +131,13 @@ class ModelReader:
 # ---- Many replies ------------------------------------------------------------------------------
 
 
-async def estimate_reading(todo: Sequence[Undecided], offline: ModelReader) -> Usage:
-    """Return the expected usage; makes no call.
-
-    A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to five
-    times about a reply; the estimate has one call.
-    """
-    sizes: dict[str, int] = {}
-    for one in todo:
-        await asyncio.sleep(0)  # Ctrl-C is noticed between replies
-        try:
-            await offline.ask(one)
-        except CacheMiss:
-            prompt = str(offline.request(one).messages[0]["content"])
-            sizes[prompt] = len(prompt) // _CHARACTERS
-        except CapevalError:
-            continue  # a stored failure, whose next call has no known cost
+def estimate_reading(todo: Sequence[Undecided], reader: ModelReader) -> Usage:
+    """Return the expected usage, with one call about each distinct prompt."""
+    prompts = {str(reader.request(one).messages[0]["content"]) for one in todo}
     return Usage(
-        calls=len(sizes), input_tokens=sum(sizes.values()), output_tokens=len(sizes) * _REPLY_TOKENS
+        calls=len(prompts),
+        input_tokens=sum(len(prompt) // _CHARACTERS for prompt in prompts),
+        output_tokens=len(prompts) * _REPLY_TOKENS,
     )
 
 

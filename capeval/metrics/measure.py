@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from capeval.llm.meter import Meter
 from capeval.llm.questions import Chat
 from capeval.llm.types import ChatOptions
 from capeval.metrics.inputs import CaptionSet, of_candidates, of_source
-from capeval.metrics.metric_work import MetricResult, MetricWork
+from capeval.metrics.metric_work import MetricPlan, MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Metric, MetricOutput
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.options import (
@@ -33,9 +33,8 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
-from capeval.runs.targets import Targets, work_on
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.resolve import Targets, work_on
 from capeval.schema import Usage
 from capeval.show.numbers import NOTHING, share, tenths
 from capeval.show.output import Output
@@ -216,6 +215,10 @@ def _table_of_groups(result: MetricResult) -> Table:
     return Table(f"{result.metric.name} by group", columns, rows)
 
 
+_PlannedSet = tuple[CaptionSet, list[tuple[MetricWork, MetricPlan]], ExitStack]
+"""A set of captions with the work and plan of each metric, and its lock."""
+
+
 class Measuring(LongWork[Measured]):
     """Metrics and the captions that they measure, one set after the other."""
 
@@ -227,18 +230,26 @@ class Measuring(LongWork[Measured]):
         chat: Chat | None,
     ) -> None:
         self.options, self.sets, self.metrics = options, sets, metrics
+        self._planned: list[_PlannedSet] = []
         self.meter = chat.asker.meter if chat else Meter()
         if chat:
             self.title, self.model = f"Chat model: {chat.title}", chat.model
             self.thinks, self.caches_replies = chat.thinks, True
 
-    async def estimate(self) -> WorkEstimate:
+    async def prepare(self, locks: Locks) -> WorkEstimate:
         todo: dict[str, dict[str, int]] = {}
         lines: list[str] = []
         total = Usage()
         for captions in self.sets:
+            planned: list[tuple[MetricWork, MetricPlan]] = []
+            lock = ExitStack()
             for metric in self.metrics:
-                plan = self._work(captions, metric).plan()
+                work = self._work(captions, metric)
+                if planned:  # all metrics of one set share its lock
+                    plan = work.plan()
+                else:
+                    plan, lock = locks.begin(work)
+                planned.append((work, plan))
                 for changed, count in plan.stale.items():
                     what = f"{counted(count, 'value')} of {metric.name} no longer"
                     why = f"{'hold' if count > 1 else 'holds'} (the {changed} changed)"
@@ -250,21 +261,22 @@ class Measuring(LongWork[Measured]):
                 lines.append(f"{captions.name}: {what}")
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
+            self._planned.append((captions, planned, lock))
         cost = self.meter.cost(self.model, total)
         return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the captions and yield the result of each system; it may have been stopped."""
-        for captions in self.sets:
+        for captions, planned, lock in self._planned:
             by_system: dict[str | None, list[MetricResult]] = {}
             is_stopped = False
-            for metric in self.metrics:
-                work = self._work(captions, metric)
-                done = await execute(work, progress)
-                for system, result in work.results(done).items():
-                    by_system.setdefault(system, []).append(result)
-                if is_stopped := done.stopped is not None:
-                    break
+            with lock:
+                for work, plan in planned:
+                    done = await execute(work, plan, progress)
+                    for system, result in work.results(done).items():
+                        by_system.setdefault(system, []).append(result)
+                    if is_stopped := done.stopped is not None:
+                        break
             for system, results in by_system.items():
                 yield Measured(system or captions.name, captions.out, tuple(results))
             if is_stopped:

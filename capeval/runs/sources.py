@@ -18,7 +18,7 @@ from capeval.files.annotations import (
     split_format,
 )
 from capeval.files.caption_layouts import captions_in_memory, read_captions
-from capeval.files.captions import captions_hash, known_captions, load_captions
+from capeval.files.captions import captions_hash, known_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.files.reading import Stamp, stamp_of, validated_records
@@ -55,16 +55,6 @@ class Source:
     """How the captions file was read, if another program wrote it."""
     is_assumed: bool = False
     """Whether some captions stand in for captions that a model is yet to write."""
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether these are the bundled captions, not the user's own under the same name."""
-        bundled = sample_captions().get(self.name)
-        return (
-            self.annotations_path == SAMPLE
-            and bundled is not None
-            and captions_hash(load_captions(bundled)) == self.captions_hash
-        )
 
     @property
     def warnings(self) -> list[str]:

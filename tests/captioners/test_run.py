@@ -27,6 +27,7 @@ from capeval.errors import BudgetReached, InputError, ModelDown, RequestRefused,
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.llm.fake import ScriptedClient
+from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import default_videos
 from capeval.video import open_reader
@@ -56,7 +57,9 @@ async def go(
     run: RunFolder, wanted: Wanted, captioner: Any = None, reader: Any = None
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
-    return await complete(GenerationWork(run, captioner, reader, wanted=wanted))
+    work = GenerationWork(run, captioner, reader, wanted=wanted)
+    with Locks() as locks:
+        return await complete(work, *locks.begin(work))
 
 
 def order(path: Path) -> list[str]:

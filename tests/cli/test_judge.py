@@ -238,7 +238,7 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     ran = work.judge("--dry-run", "--repeats", "2")
     assert ran.code == 0, ran.err
     assert (
-        "Expected: 72 calls and one short test call, no price is known for judge-model (to add it, "
+        "Expected: at most 72 calls and one short test call, no price is known for judge-model (to add it, "
         'write [prices."judge-model"] with input = and output ='
     ) in ran.out.splitlines()[0]
     assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
@@ -398,7 +398,6 @@ class Runs:
         self.work, self.hold = work, hold
         self.server = LoopbackServer(self.reply)
         self.answered = Counter[str]()
-        self.most_open = 0
         self.files = {name: work.folder / "runs" / name for name in "abc"}
         work.fill(6)
         for name in self.files:
@@ -408,7 +407,6 @@ class Runs:
 
     async def reply(self, request: dict[str, Any]) -> Any:
         text = str(request["messages"])
-        self.most_open = max(self.most_open, len([*self.work.folder.glob("runs/*/.lock")]))
         if found := re.search(r"unit00(\d).*This is (\w)", text):
             await self.hold(found[2], int(found[1]))
         if not is_preflight(request):
@@ -455,7 +453,6 @@ async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
     assert list(ran.json) == ["a", "b", "c"]
     assert [runs.judged(name) for name in "abc"] == [VIDEOS[:6]] * 3
     assert not faults
-    assert runs.most_open == 2
 
 
 async def test_a_cost_cap_counts_both_runs_that_are_open(work: Workspace) -> None:

@@ -24,9 +24,9 @@ from capeval.judging.judge import open_judging
 from capeval.judging.options import JudgeOptions
 from capeval.judging.protocol import Tally
 from capeval.judging.registry import prepare_judge
-from capeval.runs.long_work import finished
+from capeval.runs.engine import finished
+from capeval.runs.resolve import Target
 from capeval.runs.sources import from_memory
-from capeval.runs.targets import Target
 from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos

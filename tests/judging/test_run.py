@@ -63,8 +63,9 @@ async def run(
     client = ScriptedClient(replies)
     async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
         work = JudgingWork(source, opened, repeats=repeats, limit=limit)
-        finished = await execute(work)
         assert work.folder is not None
+        with work.locked():
+            finished = await execute(work, work.plan())
         return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
 
 

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from capeval.errors import UsageError
-from capeval.judging.estimate import estimate
-from capeval.judging.judge import judge_async, open_judging, targets_named
+from capeval.judging.judge import judge_async, open_judging, targets_of
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
 from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
 from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
-from capeval.runs.engine import execute
+from capeval.runs.engine import Locks, execute
 from capeval.runs.sources import Source
-from capeval.schema import Caption, Scored
+from capeval.schema import Caption, Usage
 from capeval.text import Loss
 from tests.conftest import Today
 from tests.server import LoopbackServer
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 CAPTIONS = tuple(Caption(index=index, caption=text) for index, text in captions().items())
 ANNOTATIONS = tuple(videos())
-WORK = tuple(zip(ANNOTATIONS, CAPTIONS, strict=True))
+SOURCE = Source("x", None, ANNOTATIONS, CAPTIONS, "memory")
 
 
 def test_a_key_is_not_shown() -> None:
@@ -53,31 +52,23 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
     assert all(model in str(caught.value) for model in models)
 
 
-@pytest.mark.parametrize("choice", [{}, {"explain": True}, {"prompts": "tuna-cap-v1"}], ids=str)
+@pytest.mark.parametrize("choice", [{}, {"explain": True}], ids=str)
 async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
     client = ScriptedClient(right)
     async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
-        fresh = await estimate(WORK, opened, repeats=2)
-        assert {stage: usage.calls for stage, usage in fresh.stages.items()} == {
+        work = JudgingWork(SOURCE, opened, repeats=2)
+        expected = work.plan().expected
+        assert {stage: usage.calls for stage, usage in expected.items()} == {
             "split": 12,
             "match": 12,
             "classify": 12,
         }
-        assert fresh.cost is not None
-        assert fresh.cost > 0
         assert client.requests == []
-        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
-        finished = await execute(JudgingWork(source, opened))
-        assert all(isinstance(one, Scored) for one in finished.done.values())
-        # The first repeat is known now, and the second is expected to cost what the first did.
-        second = await estimate(WORK, opened, repeats=2)
-        assert second.usage.calls == 18
-        assert second.cost == pytest.approx(fresh.cost / 2)
-        first = await estimate(WORK, opened, repeats=1)
-        assert (first.usage.calls, first.cost) == (0, 0.0)
+        await execute(work, work.plan())
         spent = opened.meter.usage
-        assert 0.7 < second.usage.input_tokens / spent.input_tokens < 1.3
-        assert 0.6 < second.usage.output_tokens / spent.output_tokens < 2
+        usage = sum(expected.values(), Usage())
+        assert 0.95 < usage.input_tokens / spent.input_tokens < 1.1
+        assert 0.95 < usage.output_tokens / spent.output_tokens < 3
 
 
 @pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
@@ -91,9 +82,9 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     notices: list[str] = []
     client = ScriptedClient(answers)
     async with open_judge(JudgeOptions({}, client=client), on_notice=notices.append) as opened:
-        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
         for repeats in (1, 2, 3):
-            await execute(JudgingWork(source, opened, repeats=repeats))
+            work = JudgingWork(SOURCE, opened, repeats=repeats)
+            await execute(work, work.plan())
     assert len(client.requests) > 40
     found = [notice for notice in notices if "requested again because" in notice]
     assert len(found) == is_reported
@@ -136,7 +127,7 @@ async def test_a_retired_judge_is_asked_if_it_is_named(today: Today) -> None:
 
 def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
     today.day = date(2030, 1, 1)
-    assert default_judge(JudgeOptions({}), is_sample=lambda: True)[0] == "lexical"
+    assert default_judge(JudgeOptions({}), is_sample=True)[0] == "lexical"
     today.day = date(2026, 6, 1)
     for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
         assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
@@ -196,9 +187,9 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     async def notices(**choice: Any) -> list[str]:
         found: list[str] = []
         options = JudgeOptions({}, client=given["client"], **choice)
-        targets = targets_named(["mine"], options)
+        targets = targets_of(options).named(["mine"], "judging", found.append)
         async with open_judging(options, targets, on_notice=found.append) as session:
-            await session.estimate()
+            await session.prepare(Locks(held=False))
         return found
 
     (notice,) = await notices()

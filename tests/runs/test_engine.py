@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused
 from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.runs.engine import Labels, Plan, Spent, Status, execute
+from capeval.runs.engine import Finished, Labels, Locks, Plan, Progress, Spent, Status, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 
@@ -73,6 +73,16 @@ class Squaring:
         return Spent(Usage(output_tokens=len(self.worked)))
 
 
+async def done(
+    work: Squaring, progress: Progress | None = None
+) -> Finished[Plan[Squared], Squared]:
+    """Lock, plan and execute."""
+    with Locks() as locks:
+        plan, lock = locks.begin(work)
+        with lock:
+            return await execute(work, plan, progress)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "runs" / "mine")
@@ -84,10 +94,10 @@ def values(run: RunFolder) -> list[int | None]:
 
 
 async def test_a_rerun_does_only_what_failed(run: RunFolder) -> None:
-    first = await execute(Squaring(run, [3, 1, 2], {1: "unlucky"}))
+    first = await done(Squaring(run, [3, 1, 2], {1: "unlucky"}))
     assert first.done["1"].reason == "unlucky"
     again = Squaring(run, [3, 1, 2])
-    second = await execute(again)
+    second = await done(again)
     assert again.worked == [1]
     assert set(second.new) == {"1"}
     assert values(run) == [9, 1, 4]
@@ -95,7 +105,7 @@ async def test_a_rerun_does_only_what_failed(run: RunFolder) -> None:
 
 @pytest.mark.parametrize("failure", [BudgetReached("spent"), EndpointDown("gone")])
 async def test_a_stop_keeps_what_was_done(run: RunFolder, failure: CapevalError) -> None:
-    finished = await execute(Squaring(run, [1, 2, 3], {3: failure}))
+    finished = await done(Squaring(run, [1, 2, 3], {3: failure}))
     assert finished.stopped is failure
     assert (set(finished.done), values(run)) == ({"1", "2"}, [1, 4])
 
@@ -105,7 +115,7 @@ async def test_a_failure_after_the_first_outcome_keeps_the_lines(
     run: RunFolder, failure: Exception
 ) -> None:
     with pytest.raises(type(failure)):
-        await execute(Squaring(run, [1, 2], {2: failure}))
+        await done(Squaring(run, [1, 2], {2: failure}))
     assert values(run) == [1]
 
 
@@ -117,15 +127,15 @@ async def test_a_start_without_an_outcome_leaves_nothing(
     run: RunFolder, failure: Exception
 ) -> None:
     with suppress(EndpointRefused, KeyError):
-        assert (await execute(Squaring(run, [1], {1: failure}))).stopped is failure
+        assert (await done(Squaring(run, [1], {1: failure}))).stopped is failure
     assert not run.path.exists()
 
 
 async def test_a_refused_restart_leaves_the_run_as_it_was(run: RunFolder) -> None:
-    await execute(Squaring(run, [1]))
+    await done(Squaring(run, [1]))
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
     with pytest.raises(EndpointRefused):
-        await execute(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
+        await done(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
     assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
 
 
@@ -137,9 +147,9 @@ async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> N
         def update(self, status: Status) -> None:
             self.statuses.append(status)
 
-    await execute(Squaring(run, [7]))
+    await done(Squaring(run, [7]))
     shown = Shown()
-    await execute(Squaring(run, [7, 8, 9], {9: "unlucky"}), shown)
+    await done(Squaring(run, [7, 8, 9], {9: "unlucky"}), shown)
     assert [(s.kept, s.done, s.total, s.failed, s.spent.tokens) for s in shown.statuses] == [
         (1, 0, 2, 0, 0),
         (1, 1, 2, 0, 1),
@@ -159,13 +169,13 @@ async def test_any_sequence_of_stops_ends_in_the_same_file(
     for stop in stops:
         work = Squaring(run, range(7), {stop: RuntimeError("killed")})
         try:
-            await execute(work)
+            await done(work)
         except RuntimeError:
             if torn and work.file.exists():
                 with work.file.open("ab") as file:
                     file.write(b'{"index": "6", "rea')
         worked += work.worked
     last = Squaring(run, range(7))
-    await execute(last)
+    await done(last)
     assert values(run) == [n * n for n in range(7)]
     assert sorted(worked + last.worked) == list(range(7)), "nothing is done twice"
