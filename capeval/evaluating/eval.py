@@ -228,10 +228,8 @@ class EvaluatingSession(LongWork[Evaluated]):
                     step.model = None
             assumed = replace(step.target, load=step.assumed)
             judging, plan = self._judge.begin(assumed, _HELD if step.entry else locks)
-            judging.target = step.target
-            if step.model or len(self._steps) > 1:
-                judging.work = judging.plan = None
-            step.judging = judging
+            keeps = not step.model and len(self._steps) == 1
+            step.judging = judging if keeps else self._judge.later(judging, step.target)
             todo = {plan.name: len(plan.todo)}
             parts.append(("judge", self.model, self._judge.expected(todo, plan.expected)))
             parts.append(("report", "", WorkEstimate(todo=[f"{plan.name}: to report"])))
@@ -313,7 +311,7 @@ class EvaluatingSession(LongWork[Evaluated]):
             alone = self.meter.cap is not None and any(one.model for one in self._steps)
             go_on = (lambda: None) if alone else none_left
             judged = await self._judge.judged(progress, step.judging, go_on)
-            missing += self._judge.left(judged)
+            missing.append(judged.left)
             file, scores = judged.file, judged.scores
             if len(self._steps) > 1:
                 scores = judged.without_videos().scores
@@ -407,7 +405,7 @@ def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -
             return from_run(run, annotations)
         return Source(run.name, run, annotations_of(annotations), (), annotations)
 
-    return [_Step(Target(run.name, load, path=run.path), model, entry)]
+    return [_Step(Target(run.name, load, run, run.path), model, entry)]
 
 
 def _lines(part: WorkEstimate) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.errors import BudgetReached, EndpointDown, UsageError
+from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.options import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
@@ -18,8 +18,9 @@ from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import command, takes
 from capeval.runs.concurrency import blocking, in_turn
 from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
-from capeval.runs.sources import Source, from_memory
+from capeval.runs.sources import Source, from_memory, run_name
 from capeval.schema import Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
@@ -35,17 +36,14 @@ from capeval.text import Loss, counted, listed
 class Judged:
     """The result of judging one target.
 
-    `file` is its scores.json, or None if these scores are not stored; `unscored` are the reasons of
-    the captions that could not be judged; `stopped` says why judging ended early, and `not_reached`
-    how many captions it had not judged then.
+    `file` is its scores.json, or None if these scores are not stored; `left` are the captions
+    without a verdict.
     """
 
     name: str
     scores: Scores
     file: Path | None
-    unscored: dict[str, str]
-    stopped: BudgetReached | EndpointDown | None
-    not_reached: int = 0
+    left: Left
 
     def without_videos(self) -> Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
@@ -99,21 +97,21 @@ class JudgedRuns(RunScores):
 
     def notices(self) -> Sequence[str]:
         is_scored = any(scores.counts.scored for scores in self.of.values())
-        if is_scored or not self._called or not any(one.stopped for one in self._results):
+        if is_scored or not self._called or not any(one.left.stopped for one in self._results):
             return ()
         return ["No caption has a verdict yet. The replies so far are cached."]
 
 
 @dataclass
 class PlannedRun:
-    """A run to judge, locked and planned.
+    """A run to judge, which `lock` locks.
 
-    `work` and `plan` hold all texts; they are None where several runs wait for their turn.
+    `plan` and what it loaded are dropped where several runs wait for their turn: the texts of
+    hundreds of runs may not fit in memory.
     """
 
-    target: Target
+    work: JudgingWork
     lock: ExitStack
-    work: JudgingWork | None
     plan: JudgingPlan | None
 
 
@@ -147,18 +145,20 @@ class JudgingSession(LongWork[Judged]):
             todo[plan.name] = len(plan.todo)
             for stage, usage in plan.expected.items():
                 stages[stage] = stages.get(stage, Usage()) + usage
-            if len(self.targets) > 1:  # the texts of hundreds of runs may not fit in memory
-                run.work = run.plan = None
-            self._runs.append(run)
+            self._runs.append(run if len(self.targets) == 1 else self.later(run))
         return self.expected(todo, stages)
 
     def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
         """Lock and plan a run, and announce what the user should know before it is judged."""
-        source = target.load()
-        work = self._work(source)
+        work = JudgingWork(target, self.opened, self._options)
         plan, lock = locks.begin(work)
-        self._report(source, plan)
-        return PlannedRun(target, lock, work, plan), plan
+        self._report(work.source, plan)
+        return PlannedRun(work, lock, plan), plan
+
+    def later(self, run: PlannedRun, target: Target | None = None) -> PlannedRun:
+        """Return the same run without its texts and plan, both of which its turn makes again."""
+        work = JudgingWork(target or run.work.target, self.opened, self._options)
+        return PlannedRun(work, run.lock, None)
 
     def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
         """Return the captions to judge by run, and what the stages take, as an estimate."""
@@ -185,7 +185,7 @@ class JudgingSession(LongWork[Judged]):
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
+        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
             # The scores of every video of many runs would fill the memory.
             yield result.without_videos() if len(self._runs) > 1 else result
 
@@ -193,40 +193,32 @@ class JudgingSession(LongWork[Judged]):
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
     ) -> Judged:
         """Judge one run; `none_left` is called when only its last captions are under way."""
+        work = run.work
         with run.lock:
-            work = run.work or self._work(run.target.load())
             plan = run.plan or work.plan()
             work.none_left = none_left
-            finished = await execute(work, plan, progress)
+            done = await execute(work, plan, progress)
         asked = [annotation.index for annotation, _ in plan.todo]
-        ended = [finished.done[index] for index in asked if index in finished.new]
-        left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
+        ended = [done.done[index] for index in asked if index in done.new]
+        reasons = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
         folder = work.folder
         scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
         file = folder.scores if folder and folder.scores.is_file() else None
-        if notice := snapshots_notice(
-            plan.name, scores.settings["models"], scores.settings["base_url"]
-        ):
+        models, base_url = scores.settings["models"], scores.settings["base_url"]
+        if notice := snapshots_notice(plan.name, models, base_url):
             self._on_notice(notice)
-        missing = len(asked) - len(ended)
-        return Judged(plan.name, scores, file, left, finished.stopped, missing)
+        missing, of = len(asked) - len(ended), scores.counts.captioned
+        left = Left(plan.name, work.labels, reasons, of, missing, done.stopped)
+        return Judged(plan.name, scores, file, left)
 
     def result(self, results: list[Judged]) -> Result | None:
         return JudgedRuns(results, called=self.meter.calls > 0) if results else None
 
     def left(self, result: Judged) -> list[Left]:
-        """Return the captions without verdicts."""
-        captioned = result.scores.counts.captioned
-        labels, missing = JudgingWork.labels, result.not_reached
-        return [Left(result.name, labels, result.unscored, captioned, missing, result.stopped)]
+        return [result.left]
 
     def written(self, result: Judged) -> list[str]:
-        """Return the file of the scores."""
         return [str(result.file)] if result.file else []
-
-    def _work(self, source: Source) -> JudgingWork:
-        o = self._options
-        return JudgingWork(source, self.opened, repeats=o.repeats, only=o.only, limit=o.limit)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""
@@ -295,15 +287,10 @@ def _target(options: JudgeOptions) -> Target:
         return targets[0]
     if annotations is None:
         raise UsageError("annotations are needed to judge captions")
-    load = partial(
-        from_memory,
-        captions,
-        annotations,
-        name=options.run,
-        runs=Path(options.runs),
-        ignore_unknown=options.ignore_unknown,
-    )
-    return Target(options.run or "captions", load)
+    name, runs, ignore = options.run, Path(options.runs), options.ignore_unknown
+    given = partial(from_memory, captions, annotations, ignore_unknown=ignore)
+    run = RunFolder(runs / run_name(name)) if name else None
+    return Target(name or "captions", partial(given, run=run), run)
 
 
 @command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,12 +21,15 @@ from capeval.files.judgments import (
     write_judgments,
 )
 from capeval.judging.contracts import EventToClassify, contract_of
+from capeval.judging.options import RunOptions
 from capeval.judging.prompts import PromptSet, Stage
 from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import (
     Annotation,
@@ -184,40 +187,37 @@ class JudgingPlan(Plan[Judgment]):
 
 
 class JudgingWork:
-    """Judges the captions of a source with one judge; see `capeval.runs.engine.ResumableTask`."""
+    """Judges the captions of a target with one judge; see `capeval.runs.engine.ResumableTask`.
+
+    The captions are loaded by `plan`.
+    """
 
     labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
+    source: Source
 
-    def __init__(
-        self,
-        source: Source,
-        opened: OpenJudge,
-        *,
-        repeats: int | None = None,
-        only: Collection[str] = (),
-        limit: int | None = None,
-    ) -> None:
-        self._source, self._opened = source, opened
+    def __init__(self, target: Target, opened: OpenJudge, options: RunOptions) -> None:
+        self.target, self._opened, self._options = target, opened, options
         self.none_left: Callable[[], None] = lambda: None
         """Called when only the last captions are under way."""
-        self._only, self._limit = only, limit
-        self.folder = opened.folder_in(source.run) if source.run else None
+        self.folder: JudgeFolder | None = None
         """The judge's folder; captions in memory have none."""
-        # A resumed run keeps its number of repeats unless another one is given.
-        self._repeats = repeats or (self.folder and self.folder.repeats) or 1
         self.unchanged: str | None = None
         """The run's fingerprint, if a plan found that its files are as judging left them."""
         self._lines: dict[str, Judgment] = {}
         self._judgments: list[Judgment] = []
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the run; captions in memory have none."""
-        return self._source.run.locked() if self._source.run else nullcontext()
+        run = self.target.run
+        return run.locked() if run else nullcontext()
 
     def plan(self) -> JudgingPlan:
-        """Compare stored verdicts with the current captions and annotations."""
-        source, judge = self._source, self._opened.judge
+        """Load the captions and compare them with the stored verdicts."""
+        o, judge = self._options, self._opened.judge
+        self.source = source = self.target.load()
         source.check()
+        self.folder = self._opened.folder_in(source.run) if source.run else None
+        # A resumed run keeps its number of repeats unless another one is given.
+        self._repeats = o.repeats or (self.folder and self.folder.repeats) or 1
         self.unchanged = self._fingerprint_if_unchanged()
         if self.unchanged:
             return JudgingPlan(source.name, {}, [])
@@ -238,7 +238,7 @@ class JudgingWork:
                 begun[index] = stored
             elif isinstance(stored, Scored):
                 stale[changed] += 1
-        chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
+        chosen = select(source.captions, attrgetter("index"), only=o.only, limit=o.limit)
         left = left_of(chosen, kept, attrgetter("index"))
         todo = [(by_index[caption.index], caption) for caption in left]
         return JudgingPlan(source.name, kept, todo, begun, stale, self._expected(todo, begun))
@@ -262,7 +262,7 @@ class JudgingWork:
 
     def create(self, plan: JudgingPlan) -> None:
         """Write the run's captions and manifest, and who judges it."""
-        self._source.store()
+        self.source.store()
         if self.folder:
             self.folder.write_judge(self._about(self.unchanged))
 
@@ -280,11 +280,11 @@ class JudgingWork:
         }
 
     def _fingerprint_if_unchanged(self) -> str | None:
-        if self.folder is None or self._only or not self.folder.scores.is_file():
+        if self.folder is None or self._options.only or not self.folder.scores.is_file():
             return None
-        if self._source.is_assumed:
+        if self.source.is_assumed:
             return None
-        found = fingerprint(self.folder, self._source.annotations, self._repeats)
+        found = fingerprint(self.folder, self.source.annotations, self._repeats)
         return found if self.folder.read_judge() == self._about(found) else None
 
     async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
@@ -326,20 +326,20 @@ class JudgingWork:
         del plan
         if self.unchanged:
             return
-        order = {one.index: place for place, one in enumerate(self._source.annotations)}
+        order = {one.index: place for place, one in enumerate(self.source.annotations)}
         self._judgments = [done[index] for index in order if index in done]
         if self.folder:
             lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
             write_judgments(self.folder.judgments, lines)
             write_scores(self.folder, self.judged.scores)
             if not self.judged.scores.counts.unscored:
-                found = fingerprint(self.folder, self._source.annotations, self._repeats)
+                found = fingerprint(self.folder, self.source.annotations, self._repeats)
                 self.folder.write_judge(self._about(found))
 
     @cached_property
     def judged(self) -> JudgedRun:
         """The judgments that were finished, as a judged run; without a folder it has no file."""
-        source, run = self._source, self._source.run
+        source, run = self.source, self.source.run
         captions = {caption.index: caption for caption in source.captions}
         return JudgedRun(
             name=source.name,

@@ -282,14 +282,15 @@ def _judges_in(folder: Path) -> list[JudgeFolder]:
 class Target:
     """Captions to work on, loaded when they are needed: hundreds of runs may not fit in memory.
 
-    `named` is False for a run that the user did not name: if it cannot be read, it is left out.
-    `path` is its folder or file, if it has one.
+    `run` is where results are stored; None keeps them in memory. `path` is the folder or file of
+    the captions. A run that the user did not name is left out if it cannot be read.
     """
 
     name: str
     load: Callable[[], Source]
-    named: bool = True
+    run: RunFolder | None = None
     path: Path = Path()
+    is_named: bool = True
     is_sample: bool = False
 
 
@@ -297,12 +298,13 @@ def work_on(
     targets: Sequence[Target], work: Callable[[Target], R], on_notice: Notices
 ) -> Iterator[R]:
     """Yield what some work makes of each target; see `attempt` for targets that nobody named."""
+    if not all(one.is_named for one in targets):
+        yield from attempt(work, targets, on_notice)
+        return
     for one in targets:
-        if one.named:
-            with reading():
-                result = work(one)
-            yield result
-    yield from attempt(work, [one for one in targets if not one.named], on_notice)
+        with reading():
+            result = work(one)
+        yield result
 
 
 @dataclass(frozen=True)
@@ -323,7 +325,7 @@ class Targets:
         if not names:
             every = RunFolder.all(self.runs)
             mine = [run for run in every if not is_bundled(run.name)]
-            targets = [self._folder(run, named=False) for run in mine]
+            targets = [self._folder(run, is_named=False) for run in mine]
         if not targets:
             if self.annotations not in (None, SAMPLE):
                 raise UsageError("name the captions that --annotations are for")
@@ -362,19 +364,25 @@ class Targets:
                 f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
                 "choose another with --run"
             )
-        ignore = self.ignore_unknown
         load = partial(
-            from_file, runs=self.runs, name=name, ignore_unknown=ignore, columns=self.columns
+            from_file,
+            *(path, annotations),
+            runs=self.runs,
+            name=name,
+            ignore_unknown=self.ignore_unknown,
+            columns=self.columns,
         )
-        load = partial(load, path, annotations)
-        return Target(run_name(name), load, path=path, is_sample=self._is_sample(name))
+        return self._target(RunFolder(self.runs / run_name(name)), path, load)
 
-    def _folder(self, run: RunFolder, *, named: bool = True) -> Target:
+    def _folder(self, run: RunFolder, *, is_named: bool = True) -> Target:
         load = partial(from_run, run, self.annotations, ignore_unknown=self.ignore_unknown)
-        return Target(run.name, load, named, run.path, self._is_sample(run.name))
+        return self._target(run, run.path, load, is_named=is_named)
+
+    def _target(
+        self, run: RunFolder, path: Path, load: Callable[[], Source], *, is_named: bool = True
+    ) -> Target:
+        is_sample = run.name in sample_captions() and self.annotations in (None, SAMPLE)
+        return Target(run.name, load, run, path, is_named, is_sample)
 
     def _sample(self) -> list[Target]:
         return [self._file(path, SAMPLE, name) for name, path in sample_captions().items()]
-
-    def _is_sample(self, name: str) -> bool:
-        return name in sample_captions() and self.annotations in (None, SAMPLE)

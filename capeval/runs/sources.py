@@ -264,19 +264,19 @@ def from_memory(
     captions: Mapping[str, str] | Sequence[Caption],
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]],
     *,
-    name: str | None = None,
-    runs: Path,
+    run: RunFolder | None = None,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return captions in memory as a source; with a `name` they become a run."""
+    """Return captions in memory as a source; with a `run` they are stored."""
     if isinstance(annotations, str | Path):
         path, loaded = str(annotations), annotations_of(annotations)
     else:
         path, loaded = "memory", annotations_in_memory(annotations)
     given = captions_in_memory(captions)
     known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
-    run = RunFolder(runs / run_name(name)) if name else None
-    return Source(name or "captions", run, loaded, known, path, "memory", given.notices)
+    return Source(
+        run.name if run else "captions", run, loaded, known, path, "memory", given.notices
+    )
 
 
 def default_videos(annotations_path: str, *, needed: bool = False) -> Path:

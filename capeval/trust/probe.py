@@ -273,7 +273,7 @@ async def open_probing(
     o: ProbeOptions, source: ProbeSource, *, offline: bool = False
 ) -> AsyncIterator[ProbingSession]:
     """Open the judge of the probes; `offline` is enough for an estimate."""
-    targets = [Target(source.name, lambda: source, is_sample=source.of_sample)]
+    targets = [Target(source.name, lambda: source, source.run, is_sample=source.of_sample)]
     opening = open_judging(_judge_options(o), targets, offline=offline, on_notice=o.on_notice)
     async with opening as judging:
         yield ProbingSession(o, source, judging)

@@ -140,7 +140,7 @@ async def test_two_runs_that_are_open_share_what_the_judge_allows() -> None:
     targets = []
     for name in "ab":
         texts = {index: f"{name} {text}" for index, text in captions().items()}
-        targets.append(Target(name, partial(from_memory, texts, videos(), runs=Path("runs"))))
+        targets.append(Target(name, partial(from_memory, texts, videos())))
     opening = open_judging(JudgeOptions({}, judge=Async(concurrency=2)), targets)
     results = await finished(opening, None)
     assert [result.scores.counts.scored for result in results] == [COUNT, COUNT]

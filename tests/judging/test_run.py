@@ -19,6 +19,7 @@ from capeval.judging.selection import open_judge
 from capeval.llm.fake import ScriptedClient
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
 from capeval.scoring import Scores
@@ -59,13 +60,13 @@ async def run(
     """Judge the captions, as if they had just been written to the run."""
     RUN.captions.unlink(missing_ok=True)
     source = Source("mine", RUN, tuple(ANNOTATIONS), tuple(texts), "memory", origin="memory")
-    limit = choice.pop("limit", None)
     client = ScriptedClient(replies)
-    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
-        work = JudgingWork(source, opened, repeats=repeats, limit=limit)
-        assert work.folder is not None
+    options = JudgeOptions({}, client=client, repeats=repeats, **choice)
+    async with open_judge(options) as opened:
+        work = JudgingWork(Target("mine", lambda: source, RUN), opened, options)
         with work.locked():
             finished = await execute(work, work.plan())
+        assert work.folder is not None
         return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
 
 

@@ -17,6 +17,7 @@ from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
 from capeval.llm.types import ChatRequest
 from capeval.runs.engine import Locks, execute
+from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import Caption, Usage
 from capeval.text import Loss
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 CAPTIONS = tuple(Caption(index=index, caption=text) for index, text in captions().items())
 ANNOTATIONS = tuple(videos())
-SOURCE = Source("x", None, ANNOTATIONS, CAPTIONS, "memory")
+TARGET = Target("x", lambda: Source("x", None, ANNOTATIONS, CAPTIONS, "memory"))
 
 
 def test_a_key_is_not_shown() -> None:
@@ -55,8 +56,9 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
 @pytest.mark.parametrize("choice", [{}, {"explain": True}], ids=str)
 async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
     client = ScriptedClient(right)
-    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
-        work = JudgingWork(SOURCE, opened, repeats=2)
+    options = JudgeOptions({}, client=client, repeats=2, **choice)
+    async with open_judge(options) as opened:
+        work = JudgingWork(TARGET, opened, options)
         expected = work.plan().expected
         assert {stage: usage.calls for stage, usage in expected.items()} == {
             "split": 12,
@@ -83,7 +85,7 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     client = ScriptedClient(answers)
     async with open_judge(JudgeOptions({}, client=client), on_notice=notices.append) as opened:
         for repeats in (1, 2, 3):
-            work = JudgingWork(SOURCE, opened, repeats=repeats)
+            work = JudgingWork(TARGET, opened, JudgeOptions({}, repeats=repeats))
             await execute(work, work.plan())
     assert len(client.requests) > 40
     found = [notice for notice in notices if "requested again because" in notice]
