@@ -137,17 +137,14 @@ class OpenJudge:
         """The judge in words, and why it is this one."""
         return "; ".join((self.judge.title, *self.reasons))
 
-    @property
-    def prompt_name(self) -> str | None:
-        """The prompts' name without their hash, as in the name of the judge's folder."""
-        label = self.judge.prompts
-        return label and (label.rpartition("@")[0] or label)
-
     def folder_in(self, run: RunFolder) -> JudgeFolder:
-        """Return the judge's folder in a run."""
-        judge = self.judge
-        identity = short_hash(judge.identity)
-        return run.judge(judge.name, self.prompt_name, judge.reasoning, identity=identity)
+        """Return the judge's folder in a run, which is named for the prompts without their hash."""
+        judge, label = self.judge, self.judge.prompts
+        prompts, identity = (
+            label and (label.rpartition("@")[0] or label),
+            short_hash(judge.identity),
+        )
+        return run.judge(judge.name, prompts, judge.reasoning, identity=identity)
 
 
 @asynccontextmanager
@@ -164,25 +161,29 @@ async def open_judge(
     name the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key
     and calls nothing.
     """
-    judge = options.judge
-    reasons: tuple[str, ...] = ()
+    judge, reasons = options.judge, tuple[str, ...]()
     if judge is None:
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
         reasons = (reason,)
-    is_chat = judge is None or (isinstance(judge, str) and not is_registered(judge))
-    for name in () if is_chat else _OF_CHAT:
+    if judge is None or (isinstance(judge, str) and not is_registered(judge)):
+        prompts = load_prompts(options.prompts, explain=options.explain)
+        near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
+        unknown = f"no installed judge is called {shown(judge)}{near} For a chat model, there is "
+        key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
+        async with _opened(options, judge, key, offline=offline, on_notice=on_notice) as chat:
+            asks = LLMJudge(chat, prompts, on_notice)
+            reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
+            meter = chat.asker.meter
+            yield OpenJudge(asks, meter, asks.concurrency, prompts, reasons, chat.thinks)
+        return
+    for name in ("reasoning", "base_url", "prompts", "explain"):
         # A server that capeval.toml sets is for the judges that need one.
-        if name == "base_url" and options.base_url in keyless_addresses:
-            continue
-        if getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
+        is_default = name == "base_url" and options.base_url in keyless_addresses
+        if not is_default and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
             which = shown(judge) if isinstance(judge, str) else type(judge).__name__
             raise UsageError(
                 f"--{name.replace('_', '-')} is for chat models; the judge {which} is not one"
             )
-    if judge is None or (is_chat and isinstance(judge, str)):
-        async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
-            yield opened
-        return
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
         await in_thread(partial(load_judge, judge))
@@ -194,9 +195,6 @@ async def open_judge(
         yield OpenJudge(prepared, Meter(), concurrency, reasons=reasons)
     finally:
         prepared.close()
-
-
-_OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
 
 
 def open_chat(
@@ -250,24 +248,6 @@ async def _opened(
             why=why,
             why_reasoning=why_effort,
         )
-
-
-@asynccontextmanager
-async def _open_chat_judge(
-    options: JudgingOptions,
-    model: str | None,
-    offline: bool,
-    reasons: tuple[str, ...],
-    on_notice: Callable[[str], None],
-) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts, explain=options.explain)
-    near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
-    unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-    key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
-    async with _opened(options, model, key, offline=offline, on_notice=on_notice) as chat:
-        judge = LLMJudge(chat, prompts, on_notice)
-        reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
-        yield OpenJudge(judge, chat.asker.meter, judge.concurrency, prompts, reasons, chat.thinks)
 
 
 def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None, str]:
