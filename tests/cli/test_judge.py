@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import re
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.files.jsonl import whole_lines
-from capeval.llm.client import OpenAIChatClient
+from capeval.runs.folder import RunFolder
 from tests.cli.conftest import (
     SECRET,
     Endpoint,
@@ -25,7 +30,6 @@ from tests.cli.conftest import (
     stop_server,
     wait_until,
 )
-from tests.cli_runs import capeval as run_here
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, failure
 from tests.typed import Said
@@ -125,29 +129,6 @@ def test_what_no_call_can_overcome_is_one_line(
     assert not holding(work.folder, SECRET)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        ("ALL_PROXY", "http://127.0.0.1:9", "proxy settings"),
-        ("HTTPS_PROXY", "garbage://me:secret@x", "HTTPS_PROXY.* address of a proxy"),
-        ("SSL_CERT_FILE", "nowhere.pem", "SSL_CERT_DIR: no certificates can be read .No such"),
-    ],
-)
-def test_a_variable_that_prevents_every_connection_is_named(
-    variable: str, value: str, said: str, work: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    work.url = "https://host.invalid/v1"
-    line = complaint(work.judge("--yes", "--quiet", **{variable: value}))
-    assert re.search(said, line)
-    assert "secret" not in line
-
-
-def test_a_proxy_that_is_not_used_prevents_nothing(work: Workspace) -> None:
-    assert work.judge("--limit", "1", "--quiet", ALL_PROXY="socks5://127.0.0.1:9").code == 0
-
-
 def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) -> None:
     url = work.url
     work.url = url.replace("http://", f"http://user:{SECRET}@")
@@ -161,37 +142,24 @@ def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) ->
     assert not holding(work.folder, SECRET)
 
 
-def test_a_quota_that_ends_keeps_what_is_done(work: Workspace, endpoint: Endpoint) -> None:
-    endpoint.mood(quota=["unit008"])
-    ran = work.judge("--max-concurrency", "1")
-    assert "exceeded your quota" in complaint(ran)
-    assert list(work.judgments()) == VIDEOS[:8]
-    endpoint.mood()
-    again = work.judge("--json")
-    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
-    assert endpoint.calls() == 36 + 1
-
-
 def test_refused_captions_stay_unscored_and_are_tried_again(
     work: Workspace, endpoint: Endpoint
 ) -> None:
     endpoint.mood(**{"filter": ["unit002"], "long": ["unit009"], "403": ["unit005"]})
     ran = work.judge("--json", "--max-failed", "1")
     assert ran.code == 3
-    counts = ran.json["captions"]["counts"]
-    assert counts == {"annotated": 12, "captioned": 12, "scored": 9, "unscored": 3}
-    assert work.scores() == ran.json["captions"]
-    assert set(ran.json["captions"]["videos"]) == set(VIDEOS) - {"V002", "V005", "V009"}
+    found = ran.json["captions"]
+    assert found["counts"] == {"annotated": 12, "captioned": 12, "scored": 9, "unscored": 3}
+    assert set(found["videos"]) == set(VIDEOS) - {"V002", "V005", "V009"}
     judgments = work.judgments()
     assert list(judgments) == VIDEOS
     for index, why in (("V002", "filtered"), ("V005", "403"), ("V009", "maximum context length")):
         reason = judgments[index]["reason"]
         assert why in reason
         assert f"{index} is unscored: {reason}" in ran.err
-    # The mean of those that were judged is not moved by those that were not.
-    videos = ran.json["captions"]["videos"].values()
-    mean = sum(video["all"]["f1"] for video in videos) / 9
-    assert ran.json["captions"]["overall"]["all"]["f1"]["value"] == pytest.approx(mean)
+    # The mean of scored captions is not moved by the others.
+    mean = sum(video["all"]["f1"] for video in found["videos"].values()) / 9
+    assert found["overall"]["all"]["f1"]["value"] == pytest.approx(mean)
     assert work.judge("--max-failed", "50%", "--quiet").code == 0
     assert endpoint.calls() == 27 + 3 + 3
     endpoint.mood()
@@ -227,12 +195,6 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     assert endpoint.calls() == 36
 
 
-def test_a_cost_cap_wants_a_price(work: Workspace, endpoint: Endpoint) -> None:
-    line = complaint(work.judge("--max-cost", "1"))
-    assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
-    assert endpoint.requests() == 0
-
-
 def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: Endpoint) -> None:
     before = sorted(work.folder.rglob("*"))
     ran = work.judge("--dry-run", "--repeats", "2")
@@ -244,6 +206,8 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
     as_json = work.judge("--dry-run", "--json", "--limit", "5").json
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
+    line = complaint(work.judge("--max-cost", "1"))
+    assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
     assert endpoint.requests() == 0
     assert sorted(work.folder.rglob("*")) == before
 
@@ -257,6 +221,60 @@ def test_more_than_a_dollar_wants_a_yes(work: Workspace, endpoint: Endpoint) -> 
     assert not (work.folder / "runs").exists()
     assert work.judge("--yes", "--limit", "1").code == 0
     assert endpoint.calls() == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "said"),
+    [("y\n", 0, "captions: judging"), ("\n", 2, "nothing was called"), ("", 2, "no answer within")],
+)
+def test_a_question_holds_the_run_and_waits_for_a_while(
+    typed: str, code: int, said: str, work: Workspace, endpoint: Endpoint
+) -> None:
+    work.write("capeval.toml", PRICES.format(1000))
+    patience = 2 if code == 2 and not typed else 600
+    program = f"import capeval.cli.long_command as c; c._PATIENCE = {patience}"
+    program += "; from capeval.cli import main; main()"
+    user, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *work.judging("--limit", "1")],
+        cwd=work.folder,
+        env=work.env(),
+        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
+    )
+    os.close(terminal)
+    shown = ""
+    while "Continue?" not in shown:
+        shown += os.read(user, 4096).decode()
+    assert "for at most 3 calls. Continue?" in shown
+    assert "another capeval process" in complaint(work.judge("--yes"))
+    os.write(user, typed.encode())
+    with suppress(OSError):  # the process has ended
+        while part := os.read(user, 4096):
+            shown += part.decode()
+    assert process.wait() == code
+    assert said in shown
+    assert endpoint.calls() == (0 if code else 3)
+    assert work.judge("--yes", "--limit", "1").code == 0
+
+
+def test_a_locked_run_is_refused_if_it_is_named_and_else_left_out(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    given = ("--annotations", "annotations.json", "--base-url", work.url)
+    for name in ("a", "b"):
+        work.fill(3, f"{name}.jsonl")
+    assert work.run("judge", "a.jsonl", "b.jsonl", *given, "--limit", "1").code == 0
+    before = endpoint.requests()
+    with RunFolder(work.folder / "runs" / "b").locked():
+        line = complaint(work.run("judge", "a", "b", *given))
+        assert "runs/b: another capeval process is working in this folder" in line
+        dry = work.run("judge", "a", "b", *given, "--dry-run")
+        assert (dry.code, endpoint.requests()) == (0, before), "nothing was called"
+        ran = work.run("judge", *given, "--json")
+        assert (ran.code, list(ran.json)) == (0, ["a"])
+        assert ran.err.count("left out: runs/b: another capeval process") == 1
+    assert not [*work.folder.glob("runs/*/.lock")]
+    assert list(work.run("judge", *given, "--json").json) == ["a", "b"]
 
 
 def test_limit_and_only_choose_videos(work: Workspace, endpoint: Endpoint) -> None:
@@ -329,50 +347,6 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
         "sample-thorough",
     ]
     assert not work.cache.exists()
-
-
-class FiftyTimesFaster(OpenAIChatClient):
-    def __init__(self, *where: Any, timeout: float, patience: float = 300.0, **more: Any) -> None:
-        async def nap(seconds: float) -> None:
-            await asyncio.sleep(seconds / 50)
-
-        super().__init__(*where, timeout=timeout / 50, patience=patience / 50, sleep=nap, **more)
-
-
-async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("capeval.llm.asker.OpenAIChatClient", FiftyTimesFaster)
-    slots, tokens_per_second = asyncio.Semaphore(2), 20 * 50
-
-    async def slow(request: dict[str, Any]) -> Any:
-        async with slots:
-            # With 64 calls at a time, every caption times out until it is given up.
-            await asyncio.sleep(600 / tokens_per_second)
-        return answer(request)
-
-    async with LoopbackServer(slow) as server:
-        ran = await run_here(tmp_path, "judge", "sample", "--base-url", server.url, "--json")
-    assert ran.code == 0, ran.err
-    counts = [scores["counts"] for scores in ran.json.values()]
-    assert [(one["scored"], one["unscored"]) for one in counts] == [(10, 0)] * 3
-    assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
-
-
-def test_runs_of_different_videos_are_not_ranked(work: Workspace) -> None:
-    given = ("--annotations", "annotations.json", "--judge", "lexical")
-    work.fill(8, "cherry.jsonl")
-    work.fill(12, "beta.jsonl")
-    both = ("judge", "cherry.jsonl", "beta.jsonl")
-    first = work.run(*both, *given).out.splitlines()[0]
-    assert "over 8 of 12 videos, the first of 2 runs (not ranked: they are scored on dif" in first
-    path = work.folder / "cherry.jsonl"
-    empty = [{"index": index, "caption": " "} for index in VIDEOS[8:]]
-    path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in empty))
-    Path(work.folder / "runs/cherry").rename(work.folder / "old")
-    ran = work.run(*both, *given)
-    assert "over all 12 videos, the highest of 2 runs" in ran.out.splitlines()[0]
-    assert "cherry: captioned 12/12, scored 12/12, 4 captions empty" in ran.out
 
 
 def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endpoint) -> None:
@@ -540,17 +514,6 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
         assert not stages or "match" in stages
         matched = any(match is not None for match in judgment["matches"])
         assert ("classify" in stages) == (bool(stages) and matched)
-
-
-def test_many_refused_captions_do_not_stop_the_run(work: Workspace, endpoint: Endpoint) -> None:
-    work.fill(40)
-    endpoint.mood(**{"403": [f"unit{number:03}" for number in range(30)]})
-    ran = work.judge("--json")
-    assert ran.code == 3, ran.err
-    assert ran.json["captions"]["counts"]["scored"] == 10
-    endpoint.mood()
-    again = work.judge("--json")
-    assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 40)
 
 
 async def test_calls_under_way_are_kept_when_the_account_ends(work: Workspace) -> None:
