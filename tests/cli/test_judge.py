@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from capeval.files.jsonl import whole_lines
+from capeval.llm.client import OpenAIChatClient
 from capeval.runs.folder import RunFolder
 from tests.cli.conftest import (
     SECRET,
@@ -30,6 +32,7 @@ from tests.cli.conftest import (
     stop_server,
     wait_until,
 )
+from tests.cli_runs import capeval as run_here
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, failure
 from tests.typed import Said
@@ -127,6 +130,10 @@ def test_what_no_call_can_overcome_is_one_line(
     assert work.url in line
     assert SECRET not in ran.out + ran.err
     assert not holding(work.folder, SECRET)
+
+
+def test_a_proxy_that_is_not_used_prevents_nothing(work: Workspace) -> None:
+    assert work.judge("--limit", "1", "--quiet", ALL_PROXY="socks5://127.0.0.1:9").code == 0
 
 
 def test_secrets_in_the_url_are_not_told(work: Workspace, endpoint: Endpoint) -> None:
@@ -349,6 +356,33 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
     assert not work.cache.exists()
 
 
+class FiftyTimesFaster(OpenAIChatClient):
+    def __init__(self, *where: Any, timeout: float, patience: float = 300.0, **more: Any) -> None:
+        async def nap(seconds: float) -> None:
+            await asyncio.sleep(seconds / 50)
+
+        super().__init__(*where, timeout=timeout / 50, patience=patience / 50, sleep=nap, **more)
+
+
+async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.llm.asker.OpenAIChatClient", FiftyTimesFaster)
+    slots = asyncio.Semaphore(2)
+
+    async def slow(request: dict[str, Any]) -> Any:
+        async with slots:
+            # With 64 calls at a time, every caption times out until it is given up.
+            await asyncio.sleep(30 / 50)
+        return answer(request)
+
+    async with LoopbackServer(slow) as server:
+        ran = await run_here(tmp_path, "judge", "sample", "--base-url", server.url, "--json")
+    assert ran.code == 0, ran.err
+    assert [scores["counts"]["scored"] for scores in ran.json.values()] == [10] * 3
+    assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
+
+
 def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endpoint) -> None:
     work.fill(12, "second.jsonl")
     given = ("--annotations", "annotations.json", "--limit", "3", "--base-url", work.url)
@@ -560,6 +594,11 @@ def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> N
     more = work.run("score", "captions", "--repeats", "6")
     assert (more.code, "it has 5 of 6 repeats; judge it with --repeats 6" in more.err) == (3, True)
     assert endpoint.calls() == 5 * 36
+    # In steps or at once, the bytes are the same.
+    in_steps = (work.judged / "judgments.jsonl").read_bytes()
+    shutil.rmtree(work.judged)
+    assert work.judge("captions", "--repeats", "5").code == 0
+    assert (work.judged / "judgments.jsonl").read_bytes() == in_steps
 
 
 def test_repeats_that_are_stopped_leave_the_earlier_ones(

@@ -74,25 +74,6 @@ def edited(text: str) -> list[Caption]:
     return [CAPTIONS[0].model_copy(update={"caption": text}), *CAPTIONS[1:]]
 
 
-async def test_repeats_are_added_and_never_taken_away() -> None:
-    three = await run(repeats=3)
-    lines = three.lines
-    assert (three.calls, three.scores.settings["repeats"]) == (3 * 18, 3)
-    assert three.rescored() == three.scores
-    one = await run()
-    assert (one.calls, one.plan.todo, one.scores.settings["repeats"]) == (0, [], 1)
-    assert one.lines == lines
-    assert one.rescored() == one.scores
-    assert one.rescored(repeats=3) == three.scores
-    assert "|repeats:2|" in one.rescored(repeats=2).signature
-    five = await run(repeats=5)
-    assert five.calls == 2 * 18
-    # In steps or at once, the bytes are the same.
-    in_steps = five.folder.judgments.read_bytes()
-    shutil.rmtree(RUN.path)
-    assert (await run(repeats=5)).folder.judgments.read_bytes() == in_steps
-
-
 async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
     class Fails(PreparedJudge):
         name, identity = "mine", ("mine",)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import random
+import re
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.errors import UsageError
+from capeval.files.captions import load_captions
 from capeval.judging.judge import judge_async, open_judging, targets_of
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
 from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
 from capeval.llm.client import DEFAULT_URL
 from capeval.llm.fake import ScriptedClient
-from capeval.llm.types import ChatRequest
+from capeval.llm.types import ChatReply, ChatRequest
 from capeval.runs.engine import Locks, execute
+from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
-from capeval.runs.sources import Source
-from capeval.schema import Caption, Usage
+from capeval.runs.sources import Source, annotations_of, sample_captions
+from capeval.schema import Annotation, Caption, Usage
 from capeval.text import Loss
 from tests.conftest import Today
+from tests.judge_responder import reply_to
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
 
@@ -53,24 +60,73 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
     assert all(model in str(caught.value) for model in models)
 
 
-@pytest.mark.parametrize("choice", [{}, {"explain": True}], ids=str)
-async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
+def made_videos() -> Source:
+    """Return 100 made captions of one to nine events, most of whose sentences they have."""
+    rng = random.Random(1)
+    subjects = ("a man in a red jacket", "two dogs", "the camera", "an old fisherman", "the woman")
+    verbs = ("walks slowly along", "turns towards", "moves past", "stands beside", "points at")
+    objects = ("the wooden bridge", "a crowded market", "the edge of the lake", "a stone wall")
+    annotations, texts = list[Annotation](), list[Caption]()
+    for number in range(100):
+        events, told = list[dict[str, Any]](), ["A dog barks."]
+        for _ in range(rng.randint(1, 9)):
+            parts = [" ".join(map(rng.choice, (subjects, verbs, objects))) for _ in range(4)]
+            sentences = [f"{one.capitalize()}." for one in dict.fromkeys(parts)]
+            elements = [{"content": one, "type": "action", "weight": 1} for one in sentences]
+            events.append({"event": " ".join(sentences), "visual_elements": elements})
+            told += [one for one in sentences if rng.random() < 0.6]
+        index = f"v{number}"
+        made = {"index": index, "video": f"{index}.mp4", "events": events}
+        annotations.append(Annotation.model_validate(made))
+        texts.append(Caption(index=index, caption=" ".join(told)))
+    return Source("made", None, tuple(annotations), tuple(texts), "memory")
+
+
+def tokens(text: str) -> int:
+    """Count the tokens of a JSON text about as a model's tokenizer does."""
+    return len(re.findall(r"\d|[A-Za-z]{1,4}|[^\w\s]{1,3}", text))
+
+
+def counting(request: ChatRequest) -> ChatReply:
+    """Reply as the responder does."""
+    prompt = str(request.messages[0]["content"])
+    text = reply_to(prompt, request.repeat)
+    usage = Usage(calls=1, input_tokens=len(prompt) // 4, output_tokens=tokens(text))
+    return ChatReply(text, "stop", request.model, None, usage)
+
+
+async def test_the_estimate_is_what_is_then_used() -> None:
+    known = annotations_of("sample")
+    files = sample_captions().values()
+    sample = [Source("x", None, known, load_captions(file), "sample") for file in files]
+    options = JudgeOptions({}, client=ScriptedClient(counting), repeats=2)
+    for sources in (sample, [made_videos()]):
+        expected = Usage()
+        async with open_judge(options) as opened:
+            for source in sources:
+                work = JudgingWork(Target("x", partial(lambda one: one, source)), opened, options)
+                plan = work.plan()
+                expected += sum(plan.expected.values(), Usage())
+                await execute(work, plan)
+            used = opened.meter.usage
+        assert used.calls <= expected.calls <= 1.05 * used.calls
+        assert 0.95 < expected.input_tokens / used.input_tokens < 1.1
+        assert 0.95 < expected.output_tokens / used.output_tokens < 1.25
+
+
+async def test_stored_verdicts_and_repeats_are_not_expected_again() -> None:
     client = ScriptedClient(right)
-    options = JudgeOptions({}, client=client, repeats=2, **choice)
-    async with open_judge(options) as opened:
-        work = JudgingWork(TARGET, opened, options)
-        expected = work.plan().expected
-        assert {stage: usage.calls for stage, usage in expected.items()} == {
-            "split": 12,
-            "match": 12,
-            "classify": 12,
-        }
-        assert client.requests == []
-        await execute(work, work.plan())
-        spent = opened.meter.usage
-        usage = sum(expected.values(), Usage())
-        assert 0.95 < usage.input_tokens / spent.input_tokens < 1.1
-        assert 0.95 < usage.output_tokens / spent.output_tokens < 3
+    source = replace(TARGET.load(), run=RunFolder(Path("runs/x")))
+    target = Target("x", lambda: source, source.run)
+    for repeats, calls in ((1, 18), (1, 0), (3, 36)):
+        options = JudgeOptions({}, client=client, repeats=repeats)
+        async with open_judge(options) as opened:
+            work = JudgingWork(target, opened, options)
+            plan = work.plan()
+            assert sum(plan.expected.values(), Usage()).calls == calls
+            before = len(client.requests)
+            await execute(work, plan)
+            assert len(client.requests) == before + calls
 
 
 @pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
