@@ -111,22 +111,14 @@ async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError |
 
 
 def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
+    calls, usage = expected.calls, expected.usage
     if output.as_json:
-        output.json(
-            {
-                **expected.details,
-                "calls": expected.calls,
-                "input_tokens": expected.usage.input_tokens,
-                "output_tokens": expected.usage.output_tokens,
-                "cost": expected.cost,
-            }
-        )
+        tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        output.json({**expected.details, "calls": calls, **tokens, "cost": expected.cost})
         return
     if work.model:
-        calls = counted(expected.calls, "call")
-        test = " and one short test call" if expected.calls else ""
-        most = "at most " if expected.calls else ""
-        output.line(f"Expected: {most}{calls}{test}, {_cost(work, expected)}; nothing was called")
+        what = f"at most {counted(calls, 'call')} and one short test call" if calls else "0 calls"
+        output.line(f"Expected: {what}, {_cost(work, expected)}; nothing was called")
     else:
         output.line("Expected: no calls and no cost; nothing was run")
     for line in expected.todo:
@@ -140,10 +132,10 @@ def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
         models = expected.unpriced or [work.model]
         rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
         return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
-    over = ""
-    if cap is not None and cost > cap:
-        over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    return f"about {money(cost)}{over}"
+    if cap is None or cost <= cap:
+        return f"about {money(cost)}"
+    over = f"more than --max-cost {money(cap)} allows: it would stop before the end"
+    return f"about {money(cost)}, {over}"
 
 
 def _add_price(model: str) -> str:

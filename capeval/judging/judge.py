@@ -168,13 +168,14 @@ class JudgingSession(LongWork[Judged]):
             f"  {stage:<9} {part.calls:>9,} calls, about {part.input_tokens:,} tokens in, "
             f"{part.output_tokens:,} out"
             for stage, part in stages.items()
+            if part.calls
         ]
         details = {
             "judge": judge.name,
             "reasoning": judge.reasoning,
             "reasoning_tokens": "not estimated" if self.thinks else 0,
             "runs": todo,
-            "stages": {stage: part.model_dump() for stage, part in stages.items()},
+            "stages": {stage: part.model_dump() for stage, part in stages.items() if part.calls},
         }
         cost = self.meter.cost(judge.name, usage)
         return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])

@@ -117,10 +117,10 @@ _MANY = 10
 
 
 class Lengths:
-    """The sizes of the prompts and replies of a judge, by its templates and contract.
+    """Estimates the prompts and replies of a judge from the sizes of captions and annotations.
 
-    Sizes are in characters (see `segments.size`). The texts of a caption and its annotation come
-    to those of the templates and of the numbers of lines, which are measured once.
+    Sizes are in characters (see `segments.size`). The templates, and what a prompt adds to each
+    segment, event, part and element, are measured once.
     """
 
     def __init__(self, prompts: PromptSet) -> None:
@@ -141,18 +141,18 @@ class Lengths:
         """Return what the stages are expected to take, as if all events were matched in order."""
         text, pieces, references = size(caption), segments(caption), len(annotation.events)
         events = max(1, sum(one.rstrip().endswith(_SENTENCE_ENDS) for one in pieces))
-        told = sum(size(event.event) for event in annotation.events)
-        contents = (one.content for event in annotation.events for one in event.visual_elements)
+        described = sum(size(event.event) for event in annotation.events)
+        contents = sum(
+            size(one.content) for event in annotation.events for one in event.visual_elements
+        )
         # At most one reference event is matched for each event of the caption.
         matched = min(1.0, events / references)
         elements = round(matched * annotation.element_count)
         shown: dict[Stage, tuple[float, int]] = {
             "split": (text + len(pieces) * self._segment, events),
-            "match": (text + told + (events + references) * self._event, events),
+            "match": (text + described + (events + references) * self._event, events),
             "classify": (
-                text
-                + matched * (sum(map(size, contents)) + references * self._part)
-                + elements * self._element,
+                text + matched * (contents + references * self._part) + elements * self._element,
                 elements,
             ),
         }
@@ -247,17 +247,17 @@ class JudgingWork:
         self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]
     ) -> dict[Stage, Usage]:
         """Return what is expected of each stage; stored repeats cost nothing."""
-        prompts, total = self._opened.prompts, dict[Stage, Usage]()
+        prompts = self._opened.prompts
         if prompts is None:
-            return total
-        lengths = Lengths(prompts)
+            return {}
+        lengths, total = Lengths(prompts), dict.fromkeys(prompts.templates, Usage())
         for annotation, caption in todo:
             stored = begun.get(caption.index)
             missing = self._repeats - (len(votes_of(stored)) if stored else 0)
             if caption.is_empty or missing <= 0:
                 continue
             for stage, one in lengths.expected(annotation, caption.caption, missing).items():
-                total[stage] = total.get(stage, Usage()) + one
+                total[stage] += one
         return total
 
     def create(self, plan: JudgingPlan) -> None:

@@ -47,7 +47,7 @@ async def test_cost_is_shown_before_and_nothing_is_called_without_consent(
     dry = await grade(server, tmp_path, "--dry-run")
     assert (dry.code, dry.err) == (0, "Reader of replies: reader\n")
     expected, replies = dry.out.splitlines()
-    assert expected.startswith("Expected: 12 calls")
+    assert expected.startswith("Expected: at most 12 calls")
     assert expected.endswith("; nothing was called")
     assert replies == "12 replies that rules do not read, for reader"
     found = json.loads((await grade(server, tmp_path, "--dry-run", "--json")).out)
@@ -70,10 +70,10 @@ async def test_progress_and_cost_are_shown_and_nothing_is_paid_twice(
     assert json.loads((tmp_path / "grades.json").read_text())["decided_by"]["model"] == UNREAD
     paid = len(server.requests)
     assert paid >= UNREAD
-    again = await grade(server, tmp_path)
+    again = await grade(server, tmp_path, "--yes")
     assert again.code == 0
     assert len(server.requests) == paid
-    quiet = await grade(server, tmp_path, "--json", "--quiet")
+    quiet = await grade(server, tmp_path, "--yes", "--json", "--quiet")
     assert json.loads(quiet.out)["counts"]["scored"] == UNREAD + 1
     assert quiet.err == ""
 
