@@ -383,19 +383,6 @@ async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
     assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
 
 
-def test_every_run_is_judged_where_none_is_named(work: Workspace, endpoint: Endpoint) -> None:
-    work.fill(12, "second.jsonl")
-    given = ("--annotations", "annotations.json", "--limit", "3", "--base-url", work.url)
-    assert work.run("judge", "captions.jsonl", "second.jsonl", *given).code == 0
-    ran = work.run("judge", "--base-url", work.url, "--json")
-    assert ran.code == 0, ran.err
-    assert {name: scores["counts"]["scored"] for name, scores in ran.json.items()} == {
-        "captions": 12,
-        "second": 12,
-    }
-    assert endpoint.calls() == 36
-
-
 class Runs:
     """Three runs of six captions to judge in one command, and a server that knows them apart.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import capeval
@@ -15,7 +16,7 @@ from capeval.files.captions import load_captions
 from capeval.files.outputs import check_output, write_output
 from capeval.files.packaged import sample_folder
 from capeval.runs import sources
-from capeval.runs.folder import JudgeFolder, RunFolder, Shard, safe_name
+from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.sources import Source
 from capeval.schema import Caption
 from tests.scoring.making import annotation
@@ -85,68 +86,41 @@ def test_a_locked_run_is_refused_until_it_is_free(run: RunFolder) -> None:
 
 def test_judges_have_folders_of_their_own(run: RunFolder) -> None:
     judges = [
-        ("gpt-4o", "tuna-cap-v1", "1"),
-        ("gpt-4o", "mine", "2"),
-        ("gpt-4o", "mine", "3"),  # other prompts of the same name
-        ("org/gpt-4o", "mine", "4"),
-        ("org-gpt-4o", "mine", "5"),
-        ("lexical-2", None, "6"),
-        ("Lexical-1", None, "7"),  # many file systems take both names for one
+        ("gpt-4o", "tuna-cap-v1"),
+        ("gpt-4o", "mine"),
+        ("gpt-4o", "mine"),  # other prompts of the same name
+        ("org/gpt-4o", "mine"),
+        ("org-gpt-4o", "mine"),
+        ("lexical-2", None),
+        ("Lexical-2", None),  # many file systems take both names for one
     ]
     for _ in range(2):
         made = []
-        for name, prompts, identity in judges:
-            made.append(run.judge(name, prompts, identity=identity * 64))
+        for number, (name, prompts) in enumerate(judges):
+            made.append(run.judge(name, prompts, identity=f"{number}" * 64))
             made[-1].path.mkdir(exist_ok=True)
             made[-1].judgments.write_text(UNSCORED)
-            made[-1].write_judge({"judge": name, "hash": identity * 64, "repeats": 3})
+            made[-1].write_judge({"judge": name, "hash": f"{number}" * 64})
         assert len({str(one.path).lower() for one in made}) == len(judges)
     assert {judge.path for judge in run.judges()} == {one.path for one in made}
-    assert [one.path.name for one in made[1:3]] == ["gpt-4o@mine", "gpt-4o@mine-333333"]
-    assert made[0].repeats == 3
-
-
-def test_verdicts_made_elsewhere_keep_their_folder(run: RunFolder) -> None:
-    for line, is_own in (
-        ({"inputs": {"judge": "mine", "caption": "", "reference": ""}}, True),
-        ({"inputs": {"judge": "other", "caption": "", "reference": ""}}, False),
-        ({}, False),
-    ):
-        made = JudgeFolder(run.path / "m")
-        made.path.mkdir(exist_ok=True)
-        made.judgments.write_text(json.dumps(json.loads(UNSCORED) | line) + "\n")
-        assert (run.judge("m", None, identity="mine") == made) is is_own
+    assert [one.path.name for one in made[1:3]] == ["gpt-4o@mine", "gpt-4o@mine-222222"]
 
 
 NAME = st.text(st.characters(), max_size=150) | st.from_regex(r"[a-c/.-]{1,3}", fullmatch=True)
 
 
 @settings(deadline=None)
-@given(NAME)
-@example("..")
-@example("a" * 5000)
-@example("../../etc/passwd")
-def test_safe_name_is_one_plain_path_component(name: str) -> None:
-    safe = safe_name(name)
-    assert safe
-    assert safe.isascii()
-    assert safe.isprintable()
-    assert not set(safe) & set('/\\:*?"<>| \x00')
-    assert safe not in (".", "..")
-    assert not safe.startswith((".", "-"))
-    assert not safe.endswith(".")
-    assert len(safe) <= 120
-
-
-@settings(deadline=None)
 @given(NAME, NAME)
 @example("a/b", "a-b")
-@example("a", "a.")
+@example("..", "../../etc/passwd")
 @example("a/b", safe_name("a/b"))
 @example("a" * 200, "a" * 201)
-def test_distinct_names_stay_distinct(one: str, other: str) -> None:
-    assume(one != other)
-    assert safe_name(one) != safe_name(other)
+def test_safe_names_are_plain_path_components_and_stay_distinct(one: str, other: str) -> None:
+    safe = safe_name(one)
+    assert re.fullmatch(r"[A-Za-z0-9_@+][A-Za-z0-9._@+-]*", safe)
+    assert not safe.endswith(".")
+    assert len(safe) <= 120
+    assert (safe == safe_name(other)) == (one == other)
 
 
 @pytest.mark.parametrize("text", ["", "0/2", "3/2", "1/2/3", "1.5/2"])
