@@ -50,7 +50,7 @@ from capeval.text import counted, one_line
 T = TypeVar("T")
 
 # About 300 tokens: a dense caption of a short clip, as the estimate of generating assumes.
-_STAND_IN = "A man walks. " * 92
+_STAND_IN = "A man in a dark coat walks slowly along the wet street past some parked cars. " * 15
 
 
 @declares

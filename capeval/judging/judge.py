@@ -83,9 +83,9 @@ judge = blocking(judge_async)
 class JudgedRuns(RunScores):
     """What judging some runs has found."""
 
-    def __init__(self, results: Sequence[Judged], *, called: bool) -> None:
+    def __init__(self, results: Sequence[Judged]) -> None:
         super().__init__({result.name: result.scores for result in results})
-        self._results, self._called = results, called
+        self._results = results
 
     def as_json(self) -> str:
         """Return the text: from the files just written, as all scores may not fit in memory."""
@@ -94,12 +94,6 @@ class JudgedRuns(RunScores):
             f"{dumps(name)}: {file.read_text(encoding='utf-8').rstrip()}" for name, file in files
         )
         return "{\n" + ",\n".join(texts) + "\n}"
-
-    def notices(self) -> Sequence[str]:
-        is_scored = any(scores.counts.scored for scores in self.of.values())
-        if is_scored or not self._called or not any(one.left.stopped for one in self._results):
-            return ()
-        return ["No caption has a verdict yet. The replies so far are cached."]
 
 
 @dataclass
@@ -213,7 +207,7 @@ class JudgingSession(LongWork[Judged]):
         return Judged(plan.name, scores, file, left)
 
     def result(self, results: list[Judged]) -> Result | None:
-        return JudgedRuns(results, called=self.meter.calls > 0) if results else None
+        return JudgedRuns(results) if results else None
 
     def left(self, result: Judged) -> list[Left]:
         return [result.left]
