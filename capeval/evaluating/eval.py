@@ -229,7 +229,7 @@ class EvaluatingSession(LongWork[Evaluated]):
             assumed = replace(step.target, load=step.assumed)
             judging, plan = self._judge.begin(assumed, _HELD if step.entry else locks)
             keeps = not step.model and len(self._steps) == 1
-            step.judging = judging if keeps else self._judge.later(judging, step.target)
+            step.judging = judging if keeps else PlannedRun(step.target, judging.lock)
             todo = {plan.name: len(plan.todo)}
             parts.append(("judge", self.model, self._judge.expected(todo, plan.expected)))
             parts.append(("report", "", WorkEstimate(todo=[f"{plan.name}: to report"])))

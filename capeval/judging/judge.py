@@ -100,13 +100,14 @@ class JudgedRuns(RunScores):
 class PlannedRun:
     """A run to judge, which `lock` locks.
 
-    `plan` and what it loaded are dropped where several runs wait for their turn: the texts of
-    hundreds of runs may not fit in memory.
+    `work` and `plan` hold all texts. Where several runs wait for their turn, both are made again
+    in it: the texts of hundreds of runs may not fit in memory.
     """
 
-    work: JudgingWork
+    target: Target
     lock: ExitStack
-    plan: JudgingPlan | None
+    work: JudgingWork | None = None
+    plan: JudgingPlan | None = None
 
 
 class JudgingSession(LongWork[Judged]):
@@ -139,7 +140,8 @@ class JudgingSession(LongWork[Judged]):
             todo[plan.name] = len(plan.todo)
             for stage, usage in plan.expected.items():
                 stages[stage] = stages.get(stage, Usage()) + usage
-            self._runs.append(run if len(self.targets) == 1 else self.later(run))
+            is_alone = len(self.targets) == 1
+            self._runs.append(run if is_alone else PlannedRun(run.target, run.lock))
         return self.expected(todo, stages)
 
     def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
@@ -147,12 +149,7 @@ class JudgingSession(LongWork[Judged]):
         work = JudgingWork(target, self.opened, self._options)
         plan, lock = locks.begin(work)
         self._report(work.source, plan)
-        return PlannedRun(work, lock, plan), plan
-
-    def later(self, run: PlannedRun, target: Target | None = None) -> PlannedRun:
-        """Return the same run without its texts and plan, both of which its turn makes again."""
-        work = JudgingWork(target or run.work.target, self.opened, self._options)
-        return PlannedRun(work, run.lock, None)
+        return PlannedRun(target, lock, work, plan), plan
 
     def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
         """Return the captions to judge by run, and what the stages take, as an estimate."""
@@ -188,7 +185,7 @@ class JudgingSession(LongWork[Judged]):
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
     ) -> Judged:
         """Judge one run; `none_left` is called when only its last captions are under way."""
-        work = run.work
+        work = run.work or JudgingWork(run.target, self.opened, self._options)
         with run.lock:
             plan = run.plan or work.plan()
             work.none_left = none_left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -110,8 +111,9 @@ def empty_verdict(annotation: Annotation) -> Verdict:
 
 # ---- What judging is expected to cost ------------------------------------------------------------
 
-# English prose has about four characters a token, and most events are one sentence.
-_CHARACTERS, _SENTENCE_ENDS = 4, tuple(".!?…。！？")
+# English prose has about four characters a token, a segment 75; most events are one sentence.
+_CHARACTERS, _SEGMENT = 4, 75
+_SENTENCE = re.compile(r"[.!?…](?=\s|$)|[。！？]")
 _MANY = 10
 """Enough items to measure what the form of a prompt adds to each."""
 
@@ -139,8 +141,9 @@ class Lengths:
 
     def expected(self, annotation: Annotation, caption: str, repeats: int) -> dict[Stage, Usage]:
         """Return what the stages are expected to take, as if all events were matched in order."""
-        text, pieces, references = size(caption), segments(caption), len(annotation.events)
-        events = max(1, sum(one.rstrip().endswith(_SENTENCE_ENDS) for one in pieces))
+        text, references = size(caption), len(annotation.events)
+        events = max(1, len(_SENTENCE.findall(caption)))
+        pieces = max(events, text // _SEGMENT)
         described = sum(size(event.event) for event in annotation.events)
         contents = sum(
             size(one.content) for event in annotation.events for one in event.visual_elements
@@ -149,14 +152,14 @@ class Lengths:
         matched = min(1.0, events / references)
         elements = round(matched * annotation.element_count)
         shown: dict[Stage, tuple[float, int]] = {
-            "split": (text + len(pieces) * self._segment, events),
+            "split": (text + pieces * self._segment, events),
             "match": (text + described + (events + references) * self._event, events),
             "classify": (
                 text + matched * (contents + references * self._part) + elements * self._element,
                 elements,
             ),
         }
-        if self.contract.undivided(caption) is not None:
+        if text < 2 * _SEGMENT and self.contract.undivided(caption) is not None:
             del shown["split"]
         return {
             stage: Usage(
