@@ -20,7 +20,10 @@ from typing import Any
 import pytest
 
 from capeval.files.jsonl import whole_lines
+from capeval.judging import judging_work
+from capeval.judging.judging_work import JudgingWork
 from capeval.llm.client import OpenAIChatClient
+from capeval.runs import sources
 from capeval.runs.folder import RunFolder
 from tests.cli.conftest import (
     SECRET,
@@ -246,7 +249,9 @@ def test_a_question_holds_the_run_and_waits_for_a_while(
         [sys.executable, "-c", program, *work.judging("--limit", "1")],
         cwd=work.folder,
         env=work.env(),
-        **dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
     )
     os.close(terminal)
     shown = ""
@@ -262,6 +267,29 @@ def test_a_question_holds_the_run_and_waits_for_a_while(
     assert said in shown
     assert endpoint.calls() == (0 if code else 3)
     assert work.judge("--yes", "--limit", "1").code == 0
+
+
+def test_a_run_is_loaded_and_planned_once(
+    work: Workspace, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counter[str]()
+
+    def count(where: Any, name: str) -> None:
+        whole = getattr(where, name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            counted[name] += 1
+            return whole(*args, **named)
+
+        monkeypatch.setattr(where, name, call)
+
+    count(JudgingWork, "plan")
+    for name in ("read_captions", "load_annotations"):
+        count(sources, name)
+    count(judging_work, "load_judgments")
+    assert work.judge("--limit", "2").code == 0
+    assert set(counted.values()) == {1}, counted
+    assert endpoint.calls() == 6
 
 
 def test_a_locked_run_is_refused_if_it_is_named_and_else_left_out(
