@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NoReturn, TypeVar
 
@@ -49,6 +49,8 @@ def run_long(
 
     async def run() -> int:
         nonlocal caches_replies
+        results: list[T] = []
+        failure: CapevalError | None = None
         _stop_on_sigterm()
         async with opening as work:
             with Locks(held=not output.dry_run) as locks:
@@ -64,7 +66,11 @@ def run_long(
                 await _ask(output, work, expected)
                 caches_replies = work.caches_replies
                 with progress:
-                    results, failure = await _collected(work.results(progress))
+                    try:
+                        async for one in work.results(progress):
+                            results.append(one)  # noqa: PERF401 - keeps what came before a failure
+                    except CapevalError as error:
+                        failure = error
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
                 if shown := work.result(results):
@@ -97,17 +103,6 @@ def _stop_on_sigterm() -> None:
     with suppress(RuntimeError):
         if task:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-
-
-async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError | None]:
-    """Return what came before a failure, and the failure."""
-    found: list[T] = []
-    try:
-        async for one in results:
-            found.append(one)  # noqa: PERF401 - keeps what came
-    except CapevalError as failure:
-        return found, failure
-    return found, None
 
 
 def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
