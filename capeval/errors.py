@@ -17,8 +17,7 @@ Each becomes one line on stderr and an exit code.
     │   └── RetriesExhausted    every attempt failed                             unscored
     ├── ReplyError              a reply does not follow the requested format     asked again
     ├── JudgeError              a user's judge failed, or its verdict is wrong   unscored
-    ├── BudgetReached           the cost cap is spent                            exit 3
-    └── CacheMiss               an offline client has no stored reply            (dry run)
+    └── BudgetReached           the cost cap is spent                            exit 3
 
 Any other exception is a bug (exit 1).
 """
@@ -143,7 +142,3 @@ class BudgetReached(CapevalError):
     next_step = "Raise --max-cost and run the same command again to finish the rest."
     exit_code = 3
     lets_calls_finish = True
-
-
-class CacheMiss(CapevalError):
-    """An offline client has no stored reply for a request."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
@@ -38,9 +38,8 @@ from capeval.llm.tracing import redact
 from capeval.options import ignore
 from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
-from capeval.runs.engine import Progress
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
 from capeval.show.result import Result
 from capeval.show.table import Page
@@ -222,21 +221,22 @@ def image_tokens(model: str, width: int, height: int) -> int:
 class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
     """An opened model and its work; `seen` describes the frames and the prompt for the title."""
 
+    plan: StoredPlan[ValueT]
+    _lock: ExitStack
+
     def __init__(self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, seen: str) -> None:
         self.work, self.opened, self.meter = work, opened, opened.meter
-        self.plan: StoredPlan[ValueT] = work.plan()
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}, {seen}"
         self.model = opened.priced if opened.base_url else ""
-        self.notices = [
-            Loss(f"{work.run.name}: {counted(count, work.labels.item)} will be {work.outdated}")
-            for count in (len(self.plan.outdated),)
-            if count
-        ]
 
-    async def estimate(self) -> WorkEstimate:
-        """Return the work and its expected cost; reads up to three videos and calls nothing."""
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock and plan the run; reads up to three videos and calls nothing."""
+        self.plan, self._lock = locks.begin(self.work)
         plan, work, run = self.plan, self.work, self.work.shown_run
+        if count := len(plan.outdated):
+            again = f"{counted(count, work.labels.item)} will be {work.outdated}"
+            self.notices = [Loss(f"{work.run.name}: {again}")]
         todo, missing = len(plan.todo), plan.missing
         opened, tokens = self.opened, work.tokens
         frames, usage = await estimate_generation(plan.todo, work.reader, opened, tokens)
@@ -262,7 +262,7 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
         return WorkEstimate(todo if self.model else 0, usage, cost, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
-        yield await complete(self.work, progress)
+        yield await complete(self.work, self.plan, self._lock, progress)
 
     def result(self, results: list[ResultT]) -> Replies | None:
         return Replies(self, results[0]) if results else None
@@ -345,7 +345,7 @@ async def open_session(
         async with open_captioner(replace(options, on_notice=ignore), dry_run=run) as opened:
             found = session(opened)
             with found.work.locked():
-                is_done = not found.plan.todo
+                is_done = not found.work.plan().todo
             if is_done:
                 yield found
                 return

@@ -235,7 +235,7 @@ async def open_endpoint(
     if not (options.client or offline):
         key, key_help = _key(entry, options, base_url)
     async with open_asker(
-        options, key, base_url=base_url, key_help=key_help, offline=offline, on_notice=on_notice
+        options, key, base_url=base_url, key_help=key_help, on_notice=on_notice
     ) as asker:
         if options.client is not None:
             entry = entry or ModelEntry(name="model", reached="endpoint")

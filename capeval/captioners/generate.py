@@ -23,9 +23,8 @@ from capeval.files.packaged import filled, packaged, tag_free_json
 from capeval.files.videos import VideoFolder
 from capeval.options import INPUTS, MODEL, command, declares, option, takes
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Finished, Labels, Stored, select
+from capeval.runs.engine import Finished, Labels, Stored, finished, select
 from capeval.runs.folder import RunFolder, Shard, safe_name
-from capeval.runs.long_work import finished
 from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
 from capeval.show.result import Output

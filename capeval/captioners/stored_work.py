@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -207,18 +207,11 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def _name(self, stored: Stored[ValueT]) -> str:
         return self.names[0 if stored.reason is None else -1]
 
-    @contextmanager
-    def locked(self, *, wait: float = 0.0) -> Iterator[None]:
+    def locked(self, *, wait: float = 0.0) -> AbstractContextManager[None]:
         """Lock the shard, or the run, of which no shard may be running."""
-        with self.run.locked(part=self.shard.label if self.shard else "", wait=wait):
-            for other in () if self.shard else shards_in(self.run.path):
-                try:
-                    with self.run.locked(part=other.label):
-                        pass
-                except RunLocked:
-                    still = f"{self.run}: shard {other} is still running; wait for it"
-                    raise RunLocked(still) from None
-            yield
+        if self.shard:
+            return self.run.locked(part=self.shard.label, wait=wait)
+        return self.run.locked_whole(wait=wait)
 
     def kept(self) -> StoredPlan[ValueT]:
         """Return the stored outcomes; raises `InputError`."""
@@ -385,9 +378,15 @@ def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
     return path, {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
 
 
-async def complete(work: StoredWork[ValueT, ResultT], progress: Progress | None = None) -> ResultT:
-    """Do the work that is left in a run or shard; the last shard to finish merges all."""
-    finished = await execute(work, progress)
+async def complete(
+    work: StoredWork[ValueT, ResultT],
+    plan: StoredPlan[ValueT],
+    lock: ExitStack,
+    progress: Progress | None = None,
+) -> ResultT:
+    """Do what a run or shard lacks and release its lock; the last shard to finish merges all."""
+    with lock:
+        finished = await execute(work, plan, progress)
     if work.shard is None or finished.stopped:
         return work.result(finished)
     whole = work.whole()

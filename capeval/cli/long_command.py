@@ -1,11 +1,11 @@
-"""The one way of all long commands: plan, estimate, ask, work, and say what is left."""
+"""The one way of all long commands: lock, plan, estimate, ask, work, and say what is left."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, NoReturn, TypeVar
 
@@ -14,7 +14,7 @@ import typer
 from capeval.cli.progress import ProgressLine
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
-from capeval.runs.long_work import Left, LongWork, WorkEstimate
+from capeval.runs.engine import Left, Locks, LongWork, WorkEstimate
 from capeval.show.numbers import money, thousands
 from capeval.show.result import Output, emit
 from capeval.text import Loss, counted, listed
@@ -23,8 +23,14 @@ T = TypeVar("T")
 
 _DONE, _INCOMPLETE = 0, 3
 
-# Below this many US dollars nobody is asked.
 _ASK_ABOVE = 1.0
+"""US dollars; nobody is asked about less."""
+_PATIENCE = 600.0
+"""Seconds that a question waits, because nobody else can use the runs meanwhile."""
+_REASONS = (
+    "reasons before it answers: what it reasons is paid for as output, and is not part of the "
+    "expected cost"
+)
 
 
 def run_long(
@@ -42,26 +48,28 @@ def run_long(
 
     async def run() -> int:
         nonlocal caches_replies
+        results: list[T] = []
+        failure: CapevalError | None = None
         _stop_on_sigterm()
         async with opening as work:
-            expected = await work.estimate()
-            for line in (work.title, *work.notices):
-                if line:
-                    output.notice(line)
-            if work.thinks and expected.calls:
-                output.notice(
-                    Loss(
-                        f"{work.model} reasons before it answers: what it reasons is paid for as "
-                        "output, and is not part of the expected cost"
-                    )
-                )
-            if output.dry_run:
-                _show_estimate(output, work, expected)
-                return _DONE
-            _ask(output, work, expected)
-            caches_replies = work.caches_replies
-            with progress:
-                results, failure = await _collected(work.results(progress))
+            with Locks(held=not output.dry_run) as locks:
+                expected = await work.prepare(locks)
+                for line in (work.title, *work.notices):
+                    if line:
+                        output.notice(line)
+                if work.thinks and expected.calls:
+                    output.notice(Loss(f"{work.model} {_REASONS}"))
+                if output.dry_run:
+                    _show_estimate(output, work, expected)
+                    return _DONE
+                await _ask(output, work, expected)
+                caches_replies = work.caches_replies
+                with progress:
+                    try:
+                        async for one in work.results(progress):
+                            results.append(one)  # noqa: PERF401 - keeps what came before a failure
+                    except CapevalError as error:
+                        failure = error
             left = [one for result in results for one in work.left(result)]
             if results or not failure:
                 if shown := work.result(results):
@@ -96,33 +104,15 @@ def _stop_on_sigterm() -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
-async def _collected(results: AsyncIterator[T]) -> tuple[list[T], CapevalError | None]:
-    """Return what came before a failure, and the failure."""
-    found: list[T] = []
-    try:
-        async for one in results:
-            found.append(one)  # noqa: PERF401 - keeps what came
-    except CapevalError as failure:
-        return found, failure
-    return found, None
-
-
 def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
+    calls, usage = expected.calls, expected.usage
     if output.as_json:
-        output.json(
-            {
-                **expected.details,
-                "calls": expected.calls,
-                "input_tokens": expected.usage.input_tokens,
-                "output_tokens": expected.usage.output_tokens,
-                "cost": expected.cost,
-            }
-        )
+        tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        output.json({**expected.details, "calls": calls, **tokens, "cost": expected.cost})
         return
     if work.model:
-        calls = counted(expected.calls, "call")
-        test = " and one short test call" if expected.calls else ""
-        output.line(f"Expected: {calls}{test}, {_cost(work, expected)}; nothing was called")
+        what = f"at most {counted(calls, 'call')} and one short test call" if calls else "0 calls"
+        output.line(f"Expected: {what}, {_cost(work, expected)}; nothing was called")
     else:
         output.line("Expected: no calls and no cost; nothing was run")
     for line in expected.todo:
@@ -136,10 +126,10 @@ def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
         models = expected.unpriced or [work.model]
         rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
         return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
-    over = ""
-    if cap is not None and cost > cap:
-        over = f", more than --max-cost {money(cap)} allows: it would stop before the end"
-    return f"about {money(cost)}{over}"
+    if cap is None or cost <= cap:
+        return f"about {money(cost)}"
+    over = f"more than --max-cost {money(cap)} allows: it would stop before the end"
+    return f"about {money(cost)}, {over}"
 
 
 def _add_price(model: str) -> str:
@@ -149,7 +139,7 @@ def _add_price(model: str) -> str:
     )
 
 
-def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
+async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
@@ -158,11 +148,28 @@ def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
     cost = expected.least if cost is None else cost
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
-    about = f"about {money(cost)} for {counted(expected.calls, 'call')}"
+    about = f"about {money(cost)} for at most {counted(expected.calls, 'call')}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
-    if not typer.confirm(f"This is expected to cost {about}. Continue?", err=True):
+    typer.echo(f"This is expected to cost {about}. Continue? [y/N]: ", nl=False, err=True)
+    if (await _typed()).strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was called")
+
+
+async def _typed() -> str:
+    """Return the line that the user types; Ctrl-C works meanwhile."""
+    loop, is_typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin, is_typed.set)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await is_typed.wait()
+    except TimeoutError:
+        typer.echo(err=True)
+        minutes = round(_PATIENCE / 60)
+        raise UsageError(f"no answer within {minutes} minutes; nothing was called") from None
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:

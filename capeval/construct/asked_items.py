@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager as AsyncContextManager
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,9 +16,21 @@ from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQu
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
-from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute, left_of
+from capeval.runs.engine import (
+    Finished,
+    Labels,
+    Left,
+    Locks,
+    LongWork,
+    Plan,
+    Progress,
+    Spent,
+    Stored,
+    WorkEstimate,
+    execute,
+    left_of,
+)
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Left, LongWork, WorkEstimate
 from capeval.schema import Usage
 from capeval.schema.annotation import id_text
 from capeval.show.result import Output, Result
@@ -75,6 +87,8 @@ class AskedItems(LongWork[T]):
     """
 
     caches_replies = True
+    _plan: LinePlan
+    _lock: ExitStack
     _finished: Finished[LinePlan, Stored[Line]]
 
     def __init__(
@@ -127,8 +141,9 @@ class AskedItems(LongWork[T]):
             output_tokens=sum(one.question.max_tokens for one in items) // 4,
         )
 
-    async def estimate(self) -> WorkEstimate:
-        todo = self.plan().todo
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        self._plan, self._lock = locks.begin(self)
+        todo = self._plan.todo
         usage, count = self._expected(todo), len(todo)
         lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
         return WorkEstimate(
@@ -136,7 +151,8 @@ class AskedItems(LongWork[T]):
         )
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
-        self._finished = await execute(self, progress)
+        with self._lock:
+            self._finished = await execute(self, self._plan, progress)
         done = self._finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
         yield self._make(lines)

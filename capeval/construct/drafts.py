@@ -31,9 +31,8 @@ from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels
+from capeval.runs.engine import Labels, finished
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import finished
 from capeval.runs.resolve import find_captions
 from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
 from capeval.schema.annotation import Id, Sentence, Weight

@@ -35,8 +35,7 @@ from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels
-from capeval.runs.long_work import finished
+from capeval.runs.engine import Labels, finished
 from capeval.runs.sources import annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent

@@ -42,8 +42,7 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels
-from capeval.runs.long_work import finished
+from capeval.runs.engine import Labels, finished
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
 from capeval.show.result import Lines, Output

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -49,9 +49,18 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, Progress, Stored, execute
+from capeval.runs.engine import (
+    Labels,
+    Left,
+    Locks,
+    LongWork,
+    Progress,
+    Stored,
+    WorkEstimate,
+    execute,
+    finished,
+)
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
 from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent
@@ -351,7 +360,7 @@ class QuestionFilter(LongWork[Filtered]):
         self._path, self._videos = str(o.questions), videos
         self._items = [Filtering(one, orders(one, o.seed)) for one in questions]
         self._variants = tuple(variant for one in self._items for variant in one.variants)
-        self._views = views()
+        self._views, self._locks = views(), dict[str, ExitStack]()
 
     def _work(self, condition: str, chosen: tuple[Question, ...]) -> AnswerWork:
         view, reader = self._views[condition]
@@ -371,12 +380,13 @@ class QuestionFilter(LongWork[Filtered]):
             ),
         )
 
-    async def estimate(self) -> WorkEstimate:
+    async def prepare(self, locks: Locks) -> WorkEstimate:
         """Return the most that can be asked: most questions are decided earlier."""
         usage, calls = Usage(), 0
         for condition in CONDITIONS:
             work = self._work(condition, self._variants)
-            todo = work.plan().todo
+            plan, self._locks[condition] = locks.begin(work)
+            todo = plan.todo
             _, expected = await estimate_generation(todo, work.reader, self.opened, 16)
             usage, calls = usage + expected, calls + len(todo)
         cost = self.meter.cost(self.opened.priced, usage)
@@ -388,7 +398,9 @@ class QuestionFilter(LongWork[Filtered]):
         """Ask until all is decided; write the questions that are kept, and every decision."""
         model, stopped = self.opened.captioner.name, None
         for condition in CONDITIONS:
-            if stopped := await self._ask(condition, progress):
+            with self._locks[condition]:
+                stopped = await self._ask(condition, progress)
+            if stopped:
                 break
         else:
             for one in self._items:
@@ -409,7 +421,9 @@ class QuestionFilter(LongWork[Filtered]):
             if not asked:
                 break
             chosen = tuple(variant for one in asked for variant in one.variants[start:end])
-            finished = await execute(self._work(condition, chosen), progress)
+            work = self._work(condition, chosen)
+            # What is asked depends on the replies so far.
+            finished = await execute(work, work.plan(), progress)
             if finished.stopped:
                 return finished.stopped
             for one in asked:

@@ -293,7 +293,8 @@ async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
         PyAV is not installed.
     """
     work = FilterWork(Path(o.folder), o.min_side, o.max_seconds)
-    await execute(work, o.progress)
+    with work.locked():
+        await execute(work, work.plan(), o.progress)
     return FilteredVideos(work.rows, work.file)
 
 

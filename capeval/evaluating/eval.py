@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,8 @@ from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
 from capeval.errors import InputError, UsageError
-from capeval.judging.judge import JudgingSession, open_judging, targets_of
-from capeval.judging.options import JudgeOptions
+from capeval.judging.judge import JudgingSession, PlannedRun, open_judging, targets_of
+from capeval.judging.options import RunOptions
 from capeval.llm.money import Meter
 from capeval.options import (
     INPUTS,
@@ -35,11 +35,10 @@ from capeval.options import (
 )
 from capeval.reporting.report import report
 from capeval.runs.concurrency import blocking, in_thread, in_turn
-from capeval.runs.engine import Progress
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, finished
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.resolve import Target
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
-from capeval.runs.targets import Target
 from capeval.schema import Caption, Usage
 from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
 from capeval.show.numbers import money
@@ -50,7 +49,7 @@ from capeval.text import counted, one_line
 T = TypeVar("T")
 
 # About 300 tokens: a dense caption of a short clip, as the estimate of generating assumes.
-_STAND_IN = "A man walks. " * 92
+_STAND_IN = "A man in a dark coat walks slowly along the wet street past some parked cars. " * 15
 
 
 @declares
@@ -171,8 +170,7 @@ async def evaluate_async(options: EvaluateOptions) -> list[Evaluated]:
     EndpointRefused, EndpointDown, BudgetReached
         The work had to stop; what was done is kept.
     """
-    opening = open_evaluating(options, on_notice=options.on_notice)
-    return await finished(opening, options.progress)
+    return await finished(open_evaluating(options), options.progress)
 
 
 evaluate = blocking(evaluate_async)
@@ -180,51 +178,28 @@ evaluate = blocking(evaluate_async)
 
 @dataclass
 class _Step:
-    """One run: how its captions are read, and the model that writes those it lacks, if any.
+    """One run: its captions, and the model that writes those it lacks, if any.
 
-    `todo` are the videos to caption; `expected` is what that takes, by a model `priced` so.
+    `todo` are the videos to caption; `lock` is held until the run has a report.
     """
 
-    name: str
-    load: Callable[[], Source]
+    target: Target
     model: GenerateOptions | None = None
+    entry: ModelEntry | None = None
+    lock: ExitStack = field(default_factory=ExitStack)
     todo: Sequence[str] = ()
-    expected: WorkEstimate = field(default_factory=WorkEstimate)
-    priced: str = ""
-
-    async def plan(
-        self, model: GenerateOptions, entry: ModelEntry, on_notice: Notices, *, dry_run: bool
-    ) -> None:
-        """Find out what is to be captioned; a model in this process is not loaded for that."""
-        missing: Mapping[str, str] = {}
-        if entry.reached != "endpoint" and not model.serve:
-            captions = run_folder(model, entry.name).read_captions()
-            done = {one.index for one in captions if not one.is_empty}
-            wanted = wanted_videos(model, entry.prompt).chosen()
-            self.todo = [one.index for one in wanted if one.index not in done]
-            line = f"{self.name}: {counted(len(self.todo), 'video')} to caption"
-            self.expected = WorkEstimate(todo=[line], details={"to_caption": len(self.todo)})
-        else:
-            quiet = replace(model, on_notice=ignore)
-            planned = replace(model, on_notice=on_notice) if dry_run else quiet
-            async with open_generating(planned, Output(dry_run=True)) as asking:
-                for line in (asking.title, *asking.notices):
-                    on_notice(line)
-                missing, self.todo = asking.plan.missing, [job.index for job in asking.plan.todo]
-                self.expected, self.priced = await asking.estimate(), asking.model
-            if self.todo and not (dry_run or model.serve):
-                # A missing key or server is found before another model has worked for hours.
-                async with open_generating(quiet):
-                    pass
-        if self.todo or missing:
-            self.model = model
+    judging: PlannedRun = field(init=False)
 
     def assumed(self) -> Source:
         """Return the captions, with a stand-in for each that is not generated yet."""
-        source = self.load()
+        source = self.target.load()
         kept = [caption for caption in source.captions if caption.index not in self.todo]
         made = [Caption(index=index, caption=_STAND_IN) for index in self.todo]
         return replace(source, captions=(*kept, *made), is_assumed=bool(made))
+
+
+_HELD = Locks(held=False)
+"""For the steps of a run that is locked already."""
 
 
 class EvaluatingSession(LongWork[Evaluated]):
@@ -233,21 +208,30 @@ class EvaluatingSession(LongWork[Evaluated]):
     caches_replies = True
 
     def __init__(
-        self, o: EvaluateOptions, steps: Sequence[_Step], judge: JudgingSession, notify: Notices
+        self, o: EvaluateOptions, steps: Sequence[_Step], judge: JudgingSession, *, dry_run: bool
     ) -> None:
-        self._options, self._steps, self._judge, self._notify = o, steps, judge, notify
+        self._options, self._steps, self._judge, self._dry_run = o, steps, judge, dry_run
         self.title, self.model, self.thinks = judge.title, judge.model, judge.thinks
         self.meter = Meter(cap=o.max_cost)
 
-    async def estimate(self) -> WorkEstimate:
-        """Return all that there is to do; the lengths of captions to come are assumed."""
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock the runs and plan each step; the lengths of captions to come are assumed."""
         parts: list[tuple[str, str, WorkEstimate]] = []
         for step in self._steps:
-            if step.model:
-                parts.append(("generate", step.priced, step.expected))
-            judging = await self._session(step.name, step.assumed).estimate()
-            parts.append(("judge", self.model, judging))
-            parts.append(("report", "", WorkEstimate(todo=[f"{step.name}: to report"])))
+            if step.model and step.entry:
+                run = run_folder(step.model, step.entry.name)
+                step.lock = locks.hold(run.locked_whole())
+                if captioning := await self._captioning(step, step.model, step.entry):
+                    parts.append(("generate", *captioning))
+                else:
+                    step.model = None
+            assumed = replace(step.target, load=step.assumed)
+            judging, plan = self._judge.begin(assumed, _HELD if step.entry else locks)
+            keeps = not step.model and len(self._steps) == 1
+            step.judging = judging if keeps else PlannedRun(step.target, judging.lock)
+            todo = {plan.name: len(plan.todo)}
+            parts.append(("judge", self.model, self._judge.expected(todo, plan.expected)))
+            parts.append(("report", "", WorkEstimate(todo=[f"{plan.name}: to report"])))
         estimates = [part for _, _, part in parts]
         known = sum(part.cost or 0.0 for part in estimates)
         unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
@@ -257,10 +241,39 @@ class EvaluatingSession(LongWork[Evaluated]):
             None if unpriced else known,
             [line for part in estimates for line in _lines(part)],
             {"steps": [{"step": n, **part.details, "cost": part.cost} for n, _, part in parts]},
-            [step.name for step in self._steps],
+            [step.target.name for step in self._steps],
             [*unpriced],
             known,
         )
+
+    async def _captioning(
+        self, step: _Step, model: GenerateOptions, entry: ModelEntry
+    ) -> tuple[str, WorkEstimate] | None:
+        """Plan the captions of a run; return whose price counts, and what there is to do, if any.
+
+        A model in this process is not loaded for that.
+        """
+        if entry.reached != "endpoint" and not model.serve:
+            captions = run_folder(model, entry.name).read_captions()
+            done = {one.index for one in captions if not one.is_empty}
+            wanted = wanted_videos(model, entry.prompt).chosen()
+            step.todo = [one.index for one in wanted if one.index not in done]
+            line = f"{step.target.name}: {counted(len(step.todo), 'video')} to caption"
+            expected = WorkEstimate(todo=[line], details={"to_caption": len(step.todo)})
+            return ("", expected) if step.todo else None
+        on_notice = self._options.on_notice
+        quiet = replace(model, on_notice=ignore)
+        planned = replace(model, on_notice=on_notice) if self._dry_run else quiet
+        async with open_generating(planned, Output(dry_run=True)) as asking:
+            expected = await asking.prepare(_HELD)
+            for line in (asking.title, *asking.notices):
+                on_notice(line)
+        step.todo = [job.index for job in asking.plan.todo]
+        if step.todo and not (self._dry_run or model.serve):
+            # A missing key or server is found before another model has worked for hours.
+            async with open_generating(quiet):
+                pass
+        return (asking.model, expected) if step.todo or asking.plan.missing else None
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Evaluated]:
         """Caption, judge and report run after run; the last two may have been stopped."""
@@ -278,35 +291,36 @@ class EvaluatingSession(LongWork[Evaluated]):
     async def _evaluated(
         self, progress: Progress | None, step: _Step, none_left: Callable[[], None]
     ) -> Evaluated:
-        missing: list[Left] = []
-        if step.model:
-            room = self._room()
-            if room is not None:  # what the judge has spent is counted at the end
-                room = max(0.0, room - self._judge.meter.spent)
-            model = replace(step.model, max_cost=room, on_notice=self._notify)
-            async with open_generating(model) as asking:
-                (made,) = [one async for one in asking.results(progress)]
-                missing += asking.left(made)
-            self.meter.include(asking.meter)
-            if made.stopped or not made.captions:
-                return Evaluated(step.name, missing)
-        self._judge.meter.cap = self._room()
-        # What a model may cost depends on what the judge has spent.
-        alone = self.meter.cap is not None and any(one.model for one in self._steps)
-        go_on = (lambda: None) if alone else none_left
-        judged = await self._judge.judged(progress, Target(step.name, step.load), go_on)
-        missing += self._judge.left(judged)
-        file, scores = judged.file, judged.scores
-        if len(self._steps) > 1:
-            scores = judged.without_videos().scores
-        if file is None or not scores.counts.scored:
-            return Evaluated(step.name, missing, scores, file)
-        o = self._options
-        typed = {"videos": o.videos, "annotations": o.annotations, "runs": o.runs}
-        more: dict[str, Any] = _with_defaults(dict, o.reporting, **typed)
-        work = partial(report, [file.parent], on_notice=self._notify, **more)
-        written = await in_thread(work)
-        return Evaluated(step.name, missing, scores, file, written.file)
+        o, name, missing = self._options, step.target.name, list[Left]()
+        with step.lock:
+            if step.model:
+                room = self._room()
+                if room is not None:  # what the judge has spent is counted at the end
+                    room = max(0.0, room - self._judge.meter.spent)
+                model = replace(step.model, max_cost=room, on_notice=o.on_notice)
+                async with open_generating(model) as asking:
+                    await asking.prepare(_HELD)
+                    (made,) = [one async for one in asking.results(progress)]
+                    missing += asking.left(made)
+                self.meter.include(asking.meter)
+                if made.stopped or not made.captions:
+                    return Evaluated(name, missing)
+            self._judge.meter.cap = self._room()
+            # What a model may cost depends on what the judge has spent.
+            alone = self.meter.cap is not None and any(one.model for one in self._steps)
+            go_on = (lambda: None) if alone else none_left
+            judged = await self._judge.judged(progress, step.judging, go_on)
+            missing.append(judged.left)
+            file, scores = judged.file, judged.scores
+            if len(self._steps) > 1:
+                scores = judged.without_videos().scores
+            if file is None or not scores.counts.scored:
+                return Evaluated(name, missing, scores, file)
+            typed = {"videos": o.videos, "annotations": o.annotations, "runs": o.runs}
+            more: dict[str, Any] = _with_defaults(dict, o.reporting, **typed)
+            work = partial(report, [file.parent], on_notice=o.on_notice, **more)
+            written = await in_thread(work)
+        return Evaluated(name, missing, scores, file, written.file)
 
     def result(self, results: list[Evaluated]) -> EvaluatedRuns | None:
         return EvaluatedRuns(results, self.meter.spent) if results else None
@@ -324,44 +338,35 @@ class EvaluatingSession(LongWork[Evaluated]):
         cap = self.meter.cap
         return None if cap is None else max(0.0, cap - self.meter.spent)
 
-    def _session(self, name: str, load: Callable[[], Source]) -> JudgingSession:
-        return self._judge.of([Target(name, load)])
-
 
 @asynccontextmanager
 async def open_evaluating(
-    options: EvaluateOptions, *, on_notice: Notices = ignore, dry_run: bool = False
+    options: EvaluateOptions, *, dry_run: bool = False
 ) -> AsyncIterator[EvaluatingSession]:
-    """Check all inputs, find out what is left to do, and open the judge.
-
-    With `dry_run`, no key is needed and nothing is called.
-    """
+    """Find the runs and open the judge; with `dry_run`, no key is needed and nothing is called."""
     shown: set[str] = set()
 
     def once(notice: str) -> None:
         # A run is planned, captioned and judged, and each says so.
         if notice not in shown:
             shown.add(notice)
-            on_notice(notice)
+            options.on_notice(notice)
 
-    o = options
+    o = replace(options, on_notice=once)
     if not o.targets:
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
-    judge: dict[str, Any] = {"captions": {}, "judge": o.judge, "base_url": o.judge_url}
-    judge |= {"columns": o.columns}
-    judging = _with_defaults(JudgeOptions, o.judging, **common, **judge, runs=o.runs)
+    judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
+    judging = _with_defaults(RunOptions, o.judging, **common, **judge, runs=o.runs)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
-    steps: list[_Step] = []
-    for target in o.targets:
-        steps += await _steps(target, generating, judging, once, dry_run=dry_run)
-    name, count = Counter(step.name for step in steps).most_common(1)[0]
+    steps = [step for target in o.targets for step in _steps(target, generating, judging)]
+    name, count = Counter(step.target.name for step in steps).most_common(1)[0]
     if count > 1:
         raise UsageError(f"{count} of the arguments are the run {name!r}")
-    targets = [Target(step.name, step.assumed) for step in steps]
+    targets = [step.target for step in steps]
     async with open_judging(judging, targets, offline=dry_run, on_notice=once) as session:
-        yield EvaluatingSession(o, steps, session, once)
+        yield EvaluatingSession(o, steps, session, dry_run=dry_run)
 
 
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
@@ -370,14 +375,7 @@ def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own
     return kind(**{**(more or {}), **given})
 
 
-async def _steps(
-    target: FilePath,
-    generating: GenerateOptions,
-    judging: JudgeOptions,
-    on_notice: Notices,
-    *,
-    dry_run: bool,
-) -> list[_Step]:
+def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -> list[_Step]:
     """Return what a target means: captions if they exist, else a model that writes them.
 
     A run that the model of its name has begun is finished by that model.
@@ -398,7 +396,7 @@ async def _steps(
     made = RunFolder(found[0].path).read_manifest().get("generation") if found else None
     writer = made.get("model") if isinstance(made, dict) else None
     if entry is None or (found and writer != entry.name):
-        return [_Step(one.name, one.load) for one in found]
+        return [*map(_Step, found)]
     run, annotations = run_folder(model, entry.name), str(model.annotations or SAMPLE)
 
     def load() -> Source:
@@ -406,9 +404,7 @@ async def _steps(
             return from_run(run, annotations)
         return Source(run.name, run, annotations_of(annotations), (), annotations)
 
-    step = _Step(run.name, load)
-    await step.plan(model, entry, on_notice, dry_run=dry_run)
-    return [step]
+    return [_Step(Target(run.name, load, run, run.path), model, entry)]
 
 
 def _lines(part: WorkEstimate) -> list[str]:
@@ -441,4 +437,4 @@ def eval_command(
     own = {"columns", "judge"}
     reporting = {name: value for name, value in (o.reporting or {}).items() if name not in own}
     o = replace(o, reporting=reporting)
-    return open_evaluating(o, on_notice=o.on_notice, dry_run=output.dry_run)
+    return open_evaluating(o, dry_run=output.dry_run)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from capeval.errors import BudgetReached, EndpointDown, UsageError
+from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
-from capeval.judging.estimate import JudgingEstimate
+from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
+from capeval.judging.options import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import FilePath, Notices, command, declares, ignore, option, python_only, takes
+from capeval.options import command, takes
 from capeval.runs.concurrency import blocking, in_turn
-from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
-from capeval.runs.sources import Source, from_memory
-from capeval.runs.targets import Target, Targets, work_on
-from capeval.schema import Unscored
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import Target, Targets, work_on
+from capeval.runs.sources import Source, from_memory, run_name
+from capeval.schema import Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
 from capeval.scoring.scores import RunScores, VideoScore
@@ -33,17 +34,14 @@ from capeval.text import Loss, counted, listed
 class Judged:
     """The result of judging one target.
 
-    `file` is its scores.json, or None if these scores are not stored; `unscored` are the reasons of
-    the captions that could not be judged; `stopped` says why judging ended early, and `not_reached`
-    how many captions it had not judged then.
+    `file` is its scores.json, or None if these scores are not stored; `left` are the captions
+    without a verdict.
     """
 
     name: str
     scores: Scores
     file: Path | None
-    unscored: dict[str, str]
-    stopped: BudgetReached | EndpointDown | None
-    not_reached: int = 0
+    left: Left
 
     def without_videos(self) -> Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
@@ -83,9 +81,9 @@ judge = blocking(judge_async)
 class JudgedRuns(RunScores):
     """What judging some runs has found."""
 
-    def __init__(self, results: Sequence[Judged], *, called: bool) -> None:
+    def __init__(self, results: Sequence[Judged]) -> None:
         super().__init__({result.name: result.scores for result in results})
-        self._results, self._called = results, called
+        self._results = results
 
     def as_json(self) -> str:
         """Return the text: from the files just written, as all scores may not fit in memory."""
@@ -95,11 +93,19 @@ class JudgedRuns(RunScores):
         )
         return "{\n" + ",\n".join(texts) + "\n}"
 
-    def notices(self) -> Sequence[str]:
-        is_scored = any(scores.counts.scored for scores in self.of.values())
-        if is_scored or not self._called or not any(one.stopped for one in self._results):
-            return ()
-        return ["No caption has a verdict yet. The replies so far are cached."]
+
+@dataclass
+class PlannedRun:
+    """A run to judge, which `lock` locks.
+
+    `work` and `plan` hold all texts. Where several runs wait for their turn, both are made again
+    in it: the texts of hundreds of runs may not fit in memory.
+    """
+
+    target: Target
+    lock: ExitStack
+    work: JudgingWork | None = None
+    plan: JudgingPlan | None = None
 
 
 class JudgingSession(LongWork[Judged]):
@@ -107,7 +113,7 @@ class JudgingSession(LongWork[Judged]):
 
     def __init__(
         self,
-        options: JudgeOptions,
+        options: RunOptions,
         targets: Sequence[Target],
         opened: OpenJudge,
         on_notice: Callable[[str], None],
@@ -116,114 +122,96 @@ class JudgingSession(LongWork[Judged]):
         self.opened, self.targets = opened, list(targets)
         self.title, self.model = f"Judge: {opened.title}", opened.judge.name
         self.meter, self.thinks = opened.meter, opened.thinks
-        self.caches_replies = opened.offline is not None
-        self._reported: set[str] = set()
-        self._loaded: tuple[Target, Source] | None = None
+        self.caches_replies = opened.prompts is not None
+        self._runs: list[PlannedRun] = []
 
-    def of(self, targets: Sequence[Target]) -> JudgingSession:
-        """Return a session of the same judge with other targets."""
-        return JudgingSession(self._options, targets, self.opened, self._on_notice)
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock and plan every run, and return what there is to judge, and the expected cost.
 
-    async def estimate(self) -> WorkEstimate:
-        """Check every target and return what there is to judge, and the expected cost.
-
-        A faulty run that was not named is left out, with a notice; if there is no other, its
-        `InputError` or `UsageError` is raised. Nothing is called or written.
+        A faulty or locked run that was not named is left out, with a notice; if there is no other,
+        its error is raised.
         """
-        total, todo = JudgingEstimate(cost=0.0), dict[str, int]()
-        planned: list[Target] = []
-
-        def planning(target: Target) -> tuple[Target, JudgingWork, JudgingPlan]:
-            work = self._work(self._load(target))
-            return target, work, work.plan()
-
-        for target, work, plan in work_on(self.targets, planning, self._on_notice):
-            planned.append(target)
-            self._report(self._load(target), plan)
+        todo, stages = dict[str, int](), dict[Stage, Usage]()
+        begin = partial(self.begin, locks=locks)
+        for run, plan in work_on(self.targets, begin, self._on_notice):
+            await asyncio.sleep(0)  # Ctrl-C is noticed between runs
             todo[plan.name] = len(plan.todo)
-            total += await work.estimate(plan)
-        self.targets = planned
-        usage, judge = total.usage, self.opened.judge
+            for stage, usage in plan.expected.items():
+                stages[stage] = stages.get(stage, Usage()) + usage
+            is_alone = len(self.targets) == 1
+            self._runs.append(run if is_alone else PlannedRun(run.target, run.lock))
+        return self.expected(todo, stages)
+
+    def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
+        """Lock and plan a run, and announce what the user should know before it is judged."""
+        work = JudgingWork(target, self.opened, self._options)
+        plan, lock = locks.begin(work)
+        self._report(work.source, plan)
+        return PlannedRun(target, lock, work, plan), plan
+
+    def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
+        """Return the captions to judge by run, and what the stages take, as an estimate."""
+        usage, judge = sum(stages.values(), Usage()), self.opened.judge
         lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
         lines += [
             f"  {stage:<9} {part.calls:>9,} calls, about {part.input_tokens:,} tokens in, "
             f"{part.output_tokens:,} out"
-            for stage, part in total.stages.items()
+            for stage, part in stages.items()
+            if part.calls
         ]
         details = {
             "judge": judge.name,
             "reasoning": judge.reasoning,
             "reasoning_tokens": "not estimated" if self.thinks else 0,
             "runs": todo,
-            "stages": {stage: part.model_dump() for stage, part in total.stages.items()},
+            "stages": {stage: part.model_dump() for stage, part in stages.items() if part.calls},
         }
-        return WorkEstimate(usage.calls, usage, total.cost, lines, details, [*todo])
+        cost = self.meter.cost(judge.name, usage)
+        return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
-        """Judge the targets and yield the result of each; the last two may have been stopped.
+        """Judge the runs and yield the result of each; the last two may have been stopped.
 
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for result in in_turn(self.targets, work, is_last=lambda one: bool(one.stopped)):
+        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
             # The scores of every video of many runs would fill the memory.
-            yield result.without_videos() if len(self.targets) > 1 else result
+            yield result.without_videos() if len(self._runs) > 1 else result
 
     async def judged(
-        self, progress: Progress | None, target: Target, none_left: Callable[[], None]
+        self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
     ) -> Judged:
-        """Judge one target; `none_left` is called when only its last captions are under way."""
-        source = self._load(target)
-        work = self._work(source, none_left)
-        if source.name not in self._reported:
-            self._report(source, work.plan())
-        # Planned again inside the lock: another process may have judged meanwhile.
-        finished = await execute(work, progress)
-        asked = [annotation.index for annotation, _ in finished.plan.todo]
-        ended = [finished.done[index] for index in asked if index in finished.new]
-        left = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
+        """Judge one run; `none_left` is called when only its last captions are under way."""
+        work = run.work or JudgingWork(run.target, self.opened, self._options)
+        with run.lock:
+            plan = run.plan or work.plan()
+            work.none_left = none_left
+            done = await execute(work, plan, progress)
+        asked = [annotation.index for annotation, _ in plan.todo]
+        ended = [done.done[index] for index in asked if index in done.new]
+        reasons = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
         folder = work.folder
         scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
         file = folder.scores if folder and folder.scores.is_file() else None
-        if notice := snapshots_notice(
-            source.name, scores.settings["models"], scores.settings["base_url"]
-        ):
+        models, base_url = scores.settings["models"], scores.settings["base_url"]
+        if notice := snapshots_notice(plan.name, models, base_url):
             self._on_notice(notice)
-        missing = len(asked) - len(ended)
-        return Judged(source.name, scores, file, left, finished.stopped, missing)
+        missing, of = len(asked) - len(ended), scores.counts.captioned
+        left = Left(plan.name, work.labels, reasons, of, missing, done.stopped)
+        return Judged(plan.name, scores, file, left)
 
     def result(self, results: list[Judged]) -> Result | None:
-        return JudgedRuns(results, called=self.meter.calls > 0) if results else None
+        return JudgedRuns(results) if results else None
 
     def left(self, result: Judged) -> list[Left]:
-        """Return the captions without verdicts."""
-        captioned = result.scores.counts.captioned
-        labels, missing = JudgingWork.labels, result.not_reached
-        return [Left(result.name, labels, result.unscored, captioned, missing, result.stopped)]
+        return [result.left]
 
     def written(self, result: Judged) -> list[str]:
-        """Return the file of the scores."""
         return [str(result.file)] if result.file else []
 
-    def _load(self, target: Target) -> Source:
-        """Load a target; the last one is kept, as it is often the only one."""
-        if self._loaded is None or self._loaded[0] is not target:
-            self._loaded = target, target.load()
-        return self._loaded[1]
-
-    def _work(self, source: Source, none_left: Callable[[], None] = lambda: None) -> JudgingWork:
-        o = self._options
-        return JudgingWork(
-            *(source, self.opened),
-            repeats=o.repeats,
-            only=o.only,
-            limit=o.limit,
-            none_left=none_left,
-        )
-
     def _report(self, source: Source, plan: JudgingPlan) -> None:
-        """Announce once, before anything is called, what is judged again, and by whom."""
-        self._reported.add(source.name)
+        """Announce what is judged again, and by whom."""
         for line in (*source.notices, *source.warnings):
             self._on_notice(line)
         for changed, count in plan.stale.items():
@@ -253,7 +241,7 @@ class JudgingSession(LongWork[Judged]):
 
 @asynccontextmanager
 async def open_judging(
-    options: JudgeOptions,
+    options: RunOptions,
     targets: Sequence[Target],
     *,
     offline: bool = False,
@@ -263,29 +251,18 @@ async def open_judging(
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
-
-    def is_sample() -> bool:
-        return all(target.named and target.load().is_sample for target in targets)
-
-    async with open_judge(
-        options, offline=offline, is_sample=is_sample, on_notice=on_notice
-    ) as opened:
+    is_sample = all(target.is_sample for target in targets)
+    opening = open_judge(options, offline=offline, is_sample=is_sample, on_notice=on_notice)
+    async with opening as opened:
         yield JudgingSession(options, targets, opened, on_notice)
 
 
-def targets_of(options: JudgeOptions) -> Targets:
+def targets_of(options: RunOptions) -> Targets:
     """Return what finds the targets of a judge's options."""
     annotations = options.annotations
     path = str(annotations) if isinstance(annotations, str | Path) else None
     o = options
     return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns)
-
-
-def targets_named(
-    names: Sequence[FilePath], options: JudgeOptions, *, on_notice: Notices = ignore
-) -> list[Target]:
-    """Return what `capeval judge NAME ...` judges; without a name every run, or the sample."""
-    return targets_of(options).named(names, "judging", on_notice)
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -300,28 +277,10 @@ def _target(options: JudgeOptions) -> Target:
         return targets[0]
     if annotations is None:
         raise UsageError("annotations are needed to judge captions")
-    load = partial(
-        from_memory,
-        captions,
-        annotations,
-        name=options.run,
-        runs=Path(options.runs),
-        ignore_unknown=options.ignore_unknown,
-    )
-    return Target(options.run or "captions", load)
-
-
-@declares
-class JudgeCommandOptions(JudgeOptions):
-    """The options of `capeval judge`, whose captions are the targets, each loaded in its turn."""
-
-    captions: str = python_only("", "Not used.")
-    targets: Sequence[FilePath] = option(
-        (),
-        "Runs, or captions files. By default every run, or the sample.",
-        positional=True,
-        metavar="RUN",
-    )
+    name, runs, ignore = options.run, Path(options.runs), options.ignore_unknown
+    given = partial(from_memory, captions, annotations, ignore_unknown=ignore)
+    run = RunFolder(runs / run_name(name)) if name else None
+    return Target(name or "captions", partial(given, run=run), run)
 
 
 @command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)
@@ -335,5 +294,5 @@ def judge_command(
 
     Run the same command again to resume: nothing is paid for twice.
     """
-    targets = targets_named(o.targets, o, on_notice=o.on_notice)
+    targets = targets_of(o).named(o.targets, "judging", o.on_notice)
     return open_judging(o, targets, offline=output.dry_run, on_notice=o.on_notice)

@@ -1,11 +1,12 @@
-"""Judging a set of captions: what is left, all repeats of each caption, and the files it leaves."""
+"""Judging a set of captions: what is left, what it costs, all repeats of each, and the files."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -20,11 +21,15 @@ from capeval.files.judgments import (
     reference_hash,
     write_judgments,
 )
-from capeval.judging.estimate import JudgingEstimate, estimate
+from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
+from capeval.judging.options import RunOptions
 from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, Spent, left_of, select
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import (
     Annotation,
@@ -33,6 +38,7 @@ from capeval.schema import (
     Judgment,
     Scored,
     Unscored,
+    Usage,
     Verdict,
     lacking,
 )
@@ -102,55 +108,121 @@ def empty_verdict(annotation: Annotation) -> Verdict:
     )
 
 
+# ---- What judging is expected to cost ------------------------------------------------------------
+
+# English prose has about four characters a token, a segment 75; most events are one sentence.
+_CHARACTERS, _SEGMENT = 4, 75
+_SENTENCE = re.compile(r"[.!?…](?=\s|$)|[。！？]")
+_MANY = 10
+"""Enough items to measure what the form of a prompt adds to each."""
+
+
+class Lengths:
+    """Estimates the prompts and replies of a judge from the sizes of captions and annotations.
+
+    Sizes are in characters (see `segments.size`). The templates, and what a prompt adds to each
+    segment, event, part and element, are measured once.
+    """
+
+    def __init__(self, prompts: PromptSet) -> None:
+        self.contract = contract = contract_of(prompts)
+        self._templates = {
+            stage: size(prompts.render(stage, dict.fromkeys(_PLACES, "")))
+            for stage in prompts.templates
+        }
+        lines, none = [""] * _MANY, EventToClassify(1, "", ())
+        text = "A man walks. " * _MANY
+        self._segment = (size(contract.show_caption(text)) - size(text)) / len(segments(text))
+        self._event = size(contract.show_events(lines)) / _MANY
+        self._part = size(contract.show_parts([none] * _MANY)) / _MANY
+        shown = size(contract.show_parts([EventToClassify(1, "", tuple(lines))]))
+        self._element = (shown - self._part) / _MANY
+
+    def expected(self, annotation: Annotation, caption: str, repeats: int) -> dict[Stage, Usage]:
+        """Return what the stages are expected to take, as if all events were matched in order."""
+        text, references = size(caption), len(annotation.events)
+        events = max(1, len(_SENTENCE.findall(caption)))
+        pieces = max(events, text // _SEGMENT)
+        described = sum(size(event.event) for event in annotation.events)
+        contents = sum(
+            size(one.content) for event in annotation.events for one in event.visual_elements
+        )
+        # At most one reference event is matched for each event of the caption.
+        matched = min(1.0, events / references)
+        elements = round(matched * annotation.element_count)
+        shown: dict[Stage, tuple[float, int]] = {
+            "split": (text + pieces * self._segment, events),
+            "match": (text + described + (events + references) * self._event, events),
+            "classify": (
+                text + matched * (contents + references * self._part) + elements * self._element,
+                elements,
+            ),
+        }
+        if text < 2 * _SEGMENT and self.contract.undivided(caption) is not None:
+            del shown["split"]
+        return {
+            stage: Usage(
+                calls=repeats,
+                input_tokens=round(repeats * (self._templates[stage] + characters) / _CHARACTERS),
+                output_tokens=repeats * self.contract.reply_tokens(stage, items),
+            )
+            for stage, (characters, items) in shown.items()
+        }
+
+
+_PLACES = ("caption", "candidate_events", "reference_events", "match_data")
+
+# ---- The work on one run -------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class JudgingPlan(Plan[Judgment]):
     """`todo` are pairs of annotation and caption.
 
     `begun` are the judgments of these whose finished repeats count; `stale` counts the verdicts on
-    texts that have changed, by what has changed.
+    texts that have changed, by what has changed; `expected` is the most that each stage takes.
     """
 
-    begun: Mapping[str, Judgment]
-    stale: Mapping[str, int]
+    begun: Mapping[str, Judgment] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[Stage, Usage] = field(default_factory=dict)
 
 
 class JudgingWork:
-    """Judges the captions of a source with one judge; see `capeval.runs.engine.ResumableTask`."""
+    """Judges the captions of a target with one judge; see `capeval.runs.engine.ResumableTask`.
+
+    The captions are loaded by `plan`.
+    """
 
     labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
+    source: Source
 
-    def __init__(
-        self,
-        source: Source,
-        opened: OpenJudge,
-        *,
-        repeats: int | None = None,
-        only: Collection[str] = (),
-        limit: int | None = None,
-        none_left: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._source, self._opened, self._none_left = source, opened, none_left
-        self._only, self._limit = only, limit
-        self.folder = opened.folder_in(source.run) if source.run else None
+    def __init__(self, target: Target, opened: OpenJudge, options: RunOptions) -> None:
+        self.target, self._opened, self._options = target, opened, options
+        self.none_left: Callable[[], None] = lambda: None
+        """Called when only the last captions are under way."""
+        self.folder: JudgeFolder | None = None
         """The judge's folder; captions in memory have none."""
-        # A resumed run keeps its number of repeats unless another one is given.
-        self._repeats = repeats or (self.folder and self.folder.repeats) or 1
         self.unchanged: str | None = None
         """The run's fingerprint, if a plan found that its files are as judging left them."""
         self._lines: dict[str, Judgment] = {}
         self._judgments: list[Judgment] = []
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the run; captions in memory have none."""
-        return self._source.run.locked() if self._source.run else nullcontext()
+        run = self.target.run
+        return run.locked() if run else nullcontext()
 
     def plan(self) -> JudgingPlan:
-        """Compare stored verdicts with the current captions and annotations."""
-        source, judge = self._source, self._opened.judge
+        """Load the captions and compare them with the stored verdicts."""
+        o, judge = self._options, self._opened.judge
+        self.source = source = self.target.load()
         source.check()
+        self.folder = self._opened.folder_in(source.run) if source.run else None
+        # A resumed run keeps its number of repeats unless another one is given.
+        self._repeats = o.repeats or (self.folder and self.folder.repeats) or 1
         self.unchanged = self._fingerprint_if_unchanged()
         if self.unchanged:
-            return JudgingPlan(source.name, {}, [], {}, {})
+            return JudgingPlan(source.name, {}, [])
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
         by_index = {annotation.index: annotation for annotation in source.annotations}
         judged_by = short_hash(judge.identity)
@@ -168,19 +240,31 @@ class JudgingWork:
                 begun[index] = stored
             elif isinstance(stored, Scored):
                 stale[changed] += 1
-        chosen = select(source.captions, attrgetter("index"), only=self._only, limit=self._limit)
+        chosen = select(source.captions, attrgetter("index"), only=o.only, limit=o.limit)
         left = left_of(chosen, kept, attrgetter("index"))
         todo = [(by_index[caption.index], caption) for caption in left]
-        return JudgingPlan(source.name, kept, todo, begun, stale)
+        return JudgingPlan(source.name, kept, todo, begun, stale, self._expected(todo, begun))
 
-    async def estimate(self, plan: JudgingPlan) -> JudgingEstimate:
-        """Return the expected cost of what the plan lists."""
-        done = {index: len(votes_of(judgment)) for index, judgment in plan.begun.items()}
-        return await estimate(plan.todo, self._opened, repeats=self._repeats, done=done)
+    def _expected(
+        self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]
+    ) -> dict[Stage, Usage]:
+        """Return what is expected of each stage; stored repeats cost nothing."""
+        prompts = self._opened.prompts
+        if prompts is None:
+            return {}
+        lengths, total = Lengths(prompts), dict.fromkeys(prompts.templates, Usage())
+        for annotation, caption in todo:
+            stored = begun.get(caption.index)
+            missing = self._repeats - (len(votes_of(stored)) if stored else 0)
+            if caption.is_empty or missing <= 0:
+                continue
+            for stage, one in lengths.expected(annotation, caption.caption, missing).items():
+                total[stage] += one
+        return total
 
     def create(self, plan: JudgingPlan) -> None:
         """Write the run's captions and manifest, and who judges it."""
-        self._source.store()
+        self.source.store()
         if self.folder:
             self.folder.write_judge(self._about(self.unchanged))
 
@@ -198,11 +282,11 @@ class JudgingWork:
         }
 
     def _fingerprint_if_unchanged(self) -> str | None:
-        if self.folder is None or self._only or not self.folder.scores.is_file():
+        if self.folder is None or self._options.only or not self.folder.scores.is_file():
             return None
-        if self._source.is_assumed:
+        if self.source.is_assumed:
             return None
-        found = fingerprint(self.folder, self._source.annotations, self._repeats)
+        found = fingerprint(self.folder, self.source.annotations, self._repeats)
         return found if self.folder.read_judge() == self._about(found) else None
 
     async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
@@ -212,7 +296,7 @@ class JudgingWork:
         that is not are paid for without a verdict.
         """
         meter = self._opened.meter
-        cost = 0.0 if meter.cap is None else (await self.estimate(plan)).cost
+        cost = meter.cost(self._opened.judge.name, sum(plan.expected.values(), Usage()))
 
         async def work(item: tuple[Annotation, Caption]) -> Judgment:
             before = plan.begun.get(item[1].index)
@@ -227,7 +311,7 @@ class JudgingWork:
             record=lambda _, judgment: record(judgment),
             has_room=meter.room_for(len(plan.todo), cost),
             under_way=self._opened.under_way,
-            none_left=self._none_left,
+            none_left=self.none_left,
         )
 
     def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
@@ -244,20 +328,20 @@ class JudgingWork:
         del plan
         if self.unchanged:
             return
-        order = {one.index: place for place, one in enumerate(self._source.annotations)}
+        order = {one.index: place for place, one in enumerate(self.source.annotations)}
         self._judgments = [done[index] for index in order if index in done]
         if self.folder:
             lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
             write_judgments(self.folder.judgments, lines)
             write_scores(self.folder, self.judged.scores)
             if not self.judged.scores.counts.unscored:
-                found = fingerprint(self.folder, self._source.annotations, self._repeats)
+                found = fingerprint(self.folder, self.source.annotations, self._repeats)
                 self.folder.write_judge(self._about(found))
 
     @cached_property
     def judged(self) -> JudgedRun:
         """The judgments that were finished, as a judged run; without a folder it has no file."""
-        source, run = self._source, self._source.run
+        source, run = self.source, self.source.run
         captions = {caption.index: caption for caption in source.captions}
         return JudgedRun(
             name=source.name,

@@ -11,6 +11,7 @@ from capeval.options import (
     JUDGE,
     LIMITS,
     Effort,
+    FilePath,
     ModelOptions,
     columns_option,
     declares,
@@ -61,18 +62,16 @@ class JudgingOptions(EndpointOptions):
 
 
 @declares
-class JudgeOptions(JudgingOptions, ModelOptions):
-    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
+class RunOptions(JudgingOptions, ModelOptions):
+    """Which runs or captions are judged, besides their names.
 
     Parameters
     ----------
-    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
     columns : The columns of captions: index=clip,caption=text.
     """
 
-    captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
     annotations: "str | Path | Sequence[Annotation | Mapping[str, Any]] | None" = option(
         None, note="Or `Annotation`s, or dicts.", panel=INPUTS, metavar="FILE"
     )
@@ -86,3 +85,30 @@ class JudgeOptions(JudgingOptions, ModelOptions):
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+
+
+@declares
+class _Captions:
+    captions: "str | Path | Mapping[str, str] | Sequence[Caption]" = required(typed=False)
+
+
+@declares
+class JudgeOptions(RunOptions, _Captions):
+    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
+
+    Parameters
+    ----------
+    captions : A captions file, a run's name or folder, `{index: caption}`, or `Caption`s.
+    """
+
+
+@declares
+class JudgeCommandOptions(RunOptions):
+    """The options of `capeval judge`."""
+
+    targets: Sequence[FilePath] = option(
+        (),
+        "Runs, or captions files. By default every run, or the sample.",
+        positional=True,
+        metavar="RUN",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,7 @@ WARNED_DAYS = 90
 def default_judge(
     options: EndpointOptions,
     *,
-    is_sample: Callable[[], bool] = lambda: False,
+    is_sample: bool = False,
     offline: bool = False,
 ) -> tuple[str | None, str]:
     """Return the judge for options that name none, and why it is chosen.
@@ -60,7 +60,7 @@ def default_judge(
     """
     known = (options.base_url, options.api_key, *map(os.environ.get, _ENVIRONMENT))
     if options.client is None and not any(known):
-        if is_sample():
+        if is_sample:
             return LEXICAL, "the default for the sample, because no key and no endpoint are set"
         if not offline:
             raise UsageError(
@@ -115,15 +115,13 @@ def retired(model: str, entry: JudgeModel) -> str:
 
 @dataclass
 class OpenJudge:
-    """An open judge, the meter of its calls, and its offline counterpart."""
+    """An open judge and the meter of its calls."""
 
     judge: PreparedJudge
     meter: Meter
     concurrency: int
     prompts: PromptSet | None = None
     """The templates of a chat model; None for any other judge."""
-    offline: PreparedJudge | None = None
-    """The same judge without a client: it raises `CacheMiss` where a call would be paid for."""
     reasons: tuple[str, ...] = ()
     """Why it is this judge, where the user did not name it; for the beginning of a run."""
     thinks: bool = False
@@ -136,17 +134,14 @@ class OpenJudge:
         """The judge in words, and why it is this one."""
         return "; ".join((self.judge.title, *self.reasons))
 
-    @property
-    def prompt_name(self) -> str | None:
-        """The prompts' name without their hash, as in the name of the judge's folder."""
-        label = self.judge.prompts
-        return label and (label.rpartition("@")[0] or label)
-
     def folder_in(self, run: RunFolder) -> JudgeFolder:
-        """Return the judge's folder in a run."""
-        judge = self.judge
-        identity = short_hash(judge.identity)
-        return run.judge(judge.name, self.prompt_name, judge.reasoning, identity=identity)
+        """Return the judge's folder in a run, which is named for the prompts without their hash."""
+        judge, label = self.judge, self.judge.prompts
+        prompts, identity = (
+            label and (label.rpartition("@")[0] or label),
+            short_hash(judge.identity),
+        )
+        return run.judge(judge.name, prompts, judge.reasoning, identity=identity)
 
 
 @asynccontextmanager
@@ -154,34 +149,38 @@ async def open_judge(
     options: JudgingOptions,
     *,
     offline: bool = False,
-    is_sample: Callable[[], bool] = lambda: False,
+    is_sample: bool = False,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
     It is a registered judge, an object with the attributes of `Judge`, or a chat model; without a
-    name the one that `default_judge` chooses. An `offline` one uses only cached replies: it needs
-    no key and calls nothing.
+    name the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key
+    and calls nothing.
     """
-    judge = options.judge
-    reasons: tuple[str, ...] = ()
+    judge, reasons = options.judge, tuple[str, ...]()
     if judge is None:
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
         reasons = (reason,)
-    is_chat = judge is None or (isinstance(judge, str) and judge not in JUDGES)
-    for name in () if is_chat else _OF_CHAT:
+    if judge is None or (isinstance(judge, str) and judge not in JUDGES):
+        prompts = load_prompts(options.prompts, explain=options.explain)
+        near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
+        unknown = f"no installed judge is called {shown(judge)}{near} For a chat model, there is "
+        key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
+        async with _opened(options, judge, key, on_notice=on_notice) as chat:
+            asks = LLMJudge(chat, prompts, on_notice)
+            reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
+            meter = chat.asker.meter
+            yield OpenJudge(asks, meter, asks.concurrency, prompts, reasons, chat.thinks)
+        return
+    for name in ("reasoning", "base_url", "prompts", "explain"):
         # A server that capeval.toml sets is for the judges that need one.
-        if name == "base_url" and options.base_url in keyless_addresses:
-            continue
-        if getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
+        is_default = name == "base_url" and options.base_url in keyless_addresses
+        if not is_default and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
             which = shown(judge) if isinstance(judge, str) else type(judge).__name__
             raise UsageError(
                 f"--{name.replace('_', '-')} is for chat models; the judge {which} is not one"
             )
-    if judge is None or (is_chat and isinstance(judge, str)):
-        async with _open_chat_judge(options, judge, offline, reasons, on_notice) as opened:
-            yield opened
-        return
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
         await in_thread(partial(load_judge, judge))
@@ -190,12 +189,9 @@ async def open_judge(
     )
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, None, prepared, reasons)
+        yield OpenJudge(prepared, Meter(), concurrency, reasons=reasons)
     finally:
         prepared.close()
-
-
-_OF_CHAT = ("reasoning", "base_url", "prompts", "explain")
 
 
 def open_chat(
@@ -212,7 +208,7 @@ def open_chat(
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     key = key_for(o, "there is no key for the chat model", offline=offline)
     model, why = (o.judge, "") if o.judge else default_judge(o, offline=offline)
-    return _opened(o, model, key, why, offline=offline, on_notice=on_notice)
+    return _opened(o, model, key, why, on_notice=on_notice)
 
 
 @asynccontextmanager
@@ -222,15 +218,13 @@ async def _opened(
     key: str | None,
     why: str = "",
     *,
-    offline: bool,
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[Chat]:
     """Open a chat model, by default the endpoint's only one.
 
     A notice says that the model ends soon, or has ended.
     """
-    offline = offline and model is not None
-    async with open_asker(o, key, offline=offline, on_notice=on_notice) as asker:
+    async with open_asker(o, key, on_notice=on_notice) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)
@@ -248,27 +242,6 @@ async def _opened(
             thinks=effort != "none" if effort else bool(entry and entry.reasons_by_default),
             why=why,
             why_reasoning=why_effort,
-        )
-
-
-@asynccontextmanager
-async def _open_chat_judge(
-    options: JudgingOptions,
-    model: str | None,
-    offline: bool,
-    reasons: tuple[str, ...],
-    on_notice: Callable[[str], None],
-) -> AsyncIterator[OpenJudge]:
-    prompts = load_prompts(options.prompts, explain=options.explain)
-    near = nearest(model, JUDGES.names()) if isinstance(options.judge, str) else ""
-    unknown = f"no installed judge is called {shown(model)}{near} For a chat model, there is "
-    key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
-    async with _opened(options, model, key, offline=offline, on_notice=on_notice) as chat:
-        judge = LLMJudge(chat, prompts, on_notice)
-        cached = LLMJudge(replace(chat, asker=chat.asker.offline()), prompts, on_notice)
-        reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
-        yield OpenJudge(
-            judge, chat.asker.meter, judge.concurrency, prompts, cached, reasons, chat.thinks
         )
 
 

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 from capeval.config import config_file
 from capeval.errors import (
-    CacheMiss,
     EndpointRefused,
     ReplyError,
     RequestRefused,
@@ -67,15 +66,14 @@ QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
 class Asker:
     """Asks a client through a cache and counts on a meter.
 
-    Without a client it is offline: what is not in the cache raises `CacheMiss`, and the cache is
-    not changed. The `endpoint` is asked for its list of models, without which a model's name is all
-    that is known of it; and it gets a small call before the first real one with a model, an effort
-    and settings of a video, so that a cached run needs none.
+    The `endpoint` is asked for its list of models, without which a model's name is all that is
+    known of it; and it gets a small call before the first real one with a model, an effort and
+    settings of a video, so that a cached run needs none.
     """
 
     def __init__(
         self,
-        client: ChatClient | None,
+        client: ChatClient,
         cache: ReplyCache | None,
         *,
         base_url: str,
@@ -94,13 +92,6 @@ class Asker:
         self._unlisted: dict[str, EndpointRefused] = {}
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None, bool], EndpointRefused | None] = {}
-
-    def offline(self) -> Asker:
-        """Return the same without a client, counting on a meter of its own."""
-        own = Meter(prices=self.meter.prices)
-        asker = Asker(None, self.cache, base_url=self.base_url, meter=own, endpoint=self._endpoint)
-        asker._weights = self._weights
-        return asker
 
     async def weights(self, model: str) -> str:
         """Return what the endpoint says of a model's weights, empty if nothing; asked once.
@@ -154,7 +145,7 @@ class Asker:
         replies come from the cache.
 
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
-        `BudgetReached`, `CacheMiss`, and what the client raises.
+        `BudgetReached`, and what the client raises.
         """
         weights = await self.weights(request.model)
         asked = identify(request, self.base_url, weights)
@@ -188,7 +179,7 @@ class Asker:
                         raise ReplyBroken(complaint, tuple(replies), tuple(complaints)) from None
                 finally:
                     # Its check did not wait for anything, so a killed process has it stored.
-                    if self.cache is not None and self.client is not None and was != state:
+                    if self.cache is not None and was != state:
                         self.cache.put(asked, reply, state)
                         if state == "exhausted":
                             self.cache.mark(keys, state)
@@ -205,7 +196,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if self._endpoint is None or self.client is None:
+        if self._endpoint is None:
             return ()
         return await self._endpoint.models()
 
@@ -221,8 +212,6 @@ class Asker:
                 self._reused.setdefault(request.model, []).append(stored[0].day or "?")
             return stored
         trace("cache miss" if self.cache else "no cache", key=asked.key[-12:])
-        if self.client is None:
-            raise CacheMiss("no reply is stored for this request")
         async with self.meter.admit(request) as paid:
             await self._check_endpoint(request)
             try:
@@ -311,13 +300,12 @@ async def open_asker(
     *,
     base_url: str | None = None,
     key_help: str = "set OPENAI_API_KEY",
-    offline: bool,
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
     Its address is that of the options, unless `base_url` is another. Their client replaces the
-    connection, and `offline` leaves it out. Raises `InputError` where the user's prices are wrong.
+    connection. Raises `InputError` where the user's prices are wrong.
     """
     base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
@@ -334,12 +322,11 @@ async def open_asker(
             patience=max(300.0, 2 * o.timeout),
             on_notice=on_notice,
         ) as endpoint:
-            client = None if offline else endpoint
-            asker = Asker(client, replies, base_url=base_url, meter=meter, endpoint=endpoint)
+            asker = Asker(endpoint, replies, base_url=base_url, meter=meter, endpoint=endpoint)
             try:
                 yield asker
             finally:
-                for notice in () if offline else asker.reuse_notices():
+                for notice in asker.reuse_notices():
                     on_notice(notice)
 
 

@@ -31,9 +31,8 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import select
+from capeval.runs.engine import finished, select
 from capeval.runs.folder import RunFolder, Shard
-from capeval.runs.long_work import finished
 from capeval.runs.sources import run_name, tested_model_warnings
 from capeval.schema.question import Question, Response
 from capeval.show.result import Output

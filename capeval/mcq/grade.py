@@ -55,8 +55,16 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.engine import (
+    Labels,
+    Left,
+    Locks,
+    LongWork,
+    Progress,
+    WorkEstimate,
+    execute,
+    finished,
+)
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.judgment import Usage
 from capeval.schema.question import Question, Response
@@ -236,8 +244,9 @@ class GradingSession(LongWork[Grades]):
                 found[at] = chosen.end(self._asked[at], "")
         return chosen, found
 
-    async def estimate(self) -> WorkEstimate:
-        usage = await self._reading.estimate() if self._reading else Usage()
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        del locks  # decisions are kept in memory
+        usage = self._reading.expected() if self._reading else Usage()
         cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
@@ -248,7 +257,7 @@ class GradingSession(LongWork[Grades]):
         reader = self.model
         if self.asker and self._reading and self._todo:
             # Replies so far are in the cache.
-            if stopped := (await execute(self._reading, progress)).stopped:
+            if stopped := (await execute(self._reading, self._reading.plan(), progress)).stopped:
                 raise stopped
             if weights := await self.asker.weights(reader):
                 reader = f"{reader} ({weights})"
@@ -346,7 +355,7 @@ async def open_grading(
         return
     offline = output is not None and output.dry_run
     key = key_for(o, "there is no key for --llm", offline=offline)
-    async with open_asker(o, key, offline=offline, on_notice=o.on_notice) as asker:
+    async with open_asker(o, key, on_notice=o.on_notice) as asker:
         yield GradingSession(o, asker)
 
 

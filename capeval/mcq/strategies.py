@@ -5,7 +5,6 @@ Those that ask a chat model leave it the replies that no rule decides.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -16,8 +15,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from capeval.errors import (
-    CacheMiss,
-    CapevalError,
     ReplyError,
     RequestRefused,
     RetriesExhausted,
@@ -380,27 +377,16 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
         self._todo, self._asker, self._model = todo, asker, model
         self._concurrency = concurrency
 
-    async def estimate(self) -> Usage:
-        """Return the expected usage; makes no call.
+    def expected(self) -> Usage:
+        """Return the expected usage, with one call about each distinct prompt.
 
-        A reply about which the cache has an answer costs nothing. TOMATO's reader is called up to
-        five times about a reply; the estimate has one call.
+        TOMATO's reader is called up to five times about a reply.
         """
-        # What the estimate takes from the cache is not counted twice.
-        offline = self._asker.offline()
-        sizes: dict[str, int] = {}
-        for one in self._todo:
-            await asyncio.sleep(0)  # Ctrl-C is noticed between replies
-            try:
-                await self._choose(one, offline)
-            except CacheMiss:
-                prompt = str(one.request(self._model).messages[0]["content"])
-                sizes[prompt] = len(prompt) // _CHARACTERS
-            except CapevalError:
-                continue  # a stored failure, whose next call has no known cost
-        calls = len(sizes)
+        asked = {str(one.request(self._model).messages[0]["content"]) for one in self._todo}
         return Usage(
-            calls=calls, input_tokens=sum(sizes.values()), output_tokens=calls * _REPLY_TOKENS
+            calls=len(asked),
+            input_tokens=sum(len(prompt) // _CHARACTERS for prompt in asked),
+            output_tokens=len(asked) * _REPLY_TOKENS,
         )
 
     def locked(self) -> AbstractContextManager[None]:
@@ -424,7 +410,7 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
     async def _decide(self, one: Undecided) -> Decision:
         """Return a decision on a reply; a call that fails leaves it unscored."""
         try:
-            option = await self._choose(one, self._asker)
+            option = await self._choose(one)
         except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
             reason = f"the model that reads replies failed: {one_line(str(error))}"
             return Decision(None, MODEL_FAILED, unscored=reason)
@@ -432,7 +418,7 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
             return one.strategy.end(one.asked, "model: none")
         return Decision(option, "model")
 
-    async def _choose(self, one: Undecided, asker: Asker) -> int | None:
+    async def _choose(self, one: Undecided) -> int | None:
         """Return the number of the option that the model finds, or None."""
         choices = one.choices
         if one.strategy.asks == "choose":
@@ -443,14 +429,14 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
                     raise ReplyError(f"choice must be one of {', '.join(choices)}")
                 return choice
 
-            found = await asker.ask(
+            found = await self._asker.ask(
                 one.request(self._model), lambda reply: read_reply(reply.text, read)[0]
             )
             return None if found.value == _NONE else choices.index(found.value)
         for repeat in range(_TRIES):
             try:
                 request = one.request(self._model, repeat)
-                answer = await asker.ask(request, lambda reply: reply.text, attempts=1)
+                answer = await self._asker.ask(request, lambda reply: reply.text, attempts=1)
             except ReplyBroken:
                 continue  # an empty reply is no letter
             # Published code accepts the bare letter alone.

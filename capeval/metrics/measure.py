@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from capeval.judging.selection import open_chat
 from capeval.llm.asker import Chat
 from capeval.llm.money import Meter
 from capeval.llm.types import ChatOptions
-from capeval.metrics.metric_work import CaptionSet, MetricResult, MetricWork
+from capeval.metrics.metric_work import CaptionSet, MetricPlan, MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Item, Metric, MetricOutput
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.options import (
@@ -35,10 +35,9 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Progress, execute
-from capeval.runs.long_work import Left, LongWork, WorkEstimate, finished
+from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.resolve import Targets, work_on
 from capeval.runs.sources import Source, distinct_names
-from capeval.runs.targets import Targets, work_on
 from capeval.schema import Reference, Usage
 from capeval.show.numbers import NOTHING, share, tenths
 from capeval.show.result import Output, Result
@@ -337,6 +336,9 @@ def _systems(o: MetricsOptions, known: Iterable[str]) -> list[tuple[str, str | N
 
 # ---- The work ------------------------------------------------------------------------------------
 
+_PlannedSet = tuple[CaptionSet, list[tuple[MetricWork, MetricPlan]], ExitStack]
+"""A set of captions with the work and plan of each metric, and its lock."""
+
 
 class Measuring(LongWork[Measured]):
     """Metrics and the captions that they measure, one set after another."""
@@ -349,18 +351,26 @@ class Measuring(LongWork[Measured]):
         chat: Chat | None,
     ) -> None:
         self.options, self.sets, self.metrics = options, sets, metrics
+        self._planned: list[_PlannedSet] = []
         self.meter = chat.asker.meter if chat else Meter()
         if chat:
             self.title, self.model = f"Chat model: {chat.title}", chat.model
             self.thinks, self.caches_replies = chat.thinks, True
 
-    async def estimate(self) -> WorkEstimate:
+    async def prepare(self, locks: Locks) -> WorkEstimate:
         todo: dict[str, dict[str, int]] = {}
         lines: list[str] = []
         total = Usage()
         for captions in self.sets:
+            planned: list[tuple[MetricWork, MetricPlan]] = []
+            lock = ExitStack()
             for metric in self.metrics:
-                plan = self._work(captions, metric).plan()
+                work = self._work(captions, metric)
+                if planned:  # all metrics of one set share its lock
+                    plan = work.plan()
+                else:
+                    plan, lock = locks.begin(work)
+                planned.append((work, plan))
                 for changed, count in plan.stale.items():
                     what = f"{counted(count, 'outdated value')} of {metric.name}"
                     why = f"(the {changed} changed) removed"
@@ -371,21 +381,22 @@ class Measuring(LongWork[Measured]):
                 lines.append(f"{captions.name}: {what}")
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
+            self._planned.append((captions, planned, lock))
         cost = self.meter.cost(self.model, total)
         return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
         """Measure the captions and yield the result of each system."""
-        for captions in self.sets:
+        for captions, planned, lock in self._planned:
             by_system: dict[str | None, list[MetricResult]] = {}
             is_stopped = False
-            for metric in self.metrics:
-                work = self._work(captions, metric)
-                done = await execute(work, progress)
-                for system, result in work.results(done).items():
-                    by_system.setdefault(system, []).append(result)
-                if is_stopped := done.stopped is not None:
-                    break
+            with lock:
+                for work, plan in planned:
+                    done = await execute(work, plan, progress)
+                    for system, result in work.results(done).items():
+                        by_system.setdefault(system, []).append(result)
+                    if is_stopped := done.stopped is not None:
+                        break
             for system, results in by_system.items():
                 yield Measured(system or captions.name, captions.out, tuple(results))
             if is_stopped:

@@ -33,8 +33,8 @@ from capeval.options import (
     runs_option,
     takes,
 )
+from capeval.runs.resolve import Targets, work_on
 from capeval.runs.sources import SAMPLE, Source, annotations_file
-from capeval.runs.targets import Targets, work_on
 from capeval.schema import RELATIONS, Annotation
 from capeval.show.page import page_html
 from capeval.show.result import Result

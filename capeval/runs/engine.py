@@ -1,26 +1,30 @@
-"""The engine for resumable work: lock, plan, append, finish and progress.
+"""The engine for resumable work: lock, plan, estimate, work, append, finish and progress.
 
-Judging, generating and every other long stage are one `ResumableTask` each. The task says what is
-already done, does the rest and names its files; the engine runs it so that a killed process loses
-nothing, a rerun does only what is missing, and a start that achieves nothing leaves no files.
-
-The engine knows no model and no client. A task owns its concurrency (async calls, batches on a
-GPU) and reports what it spends as `Spent`.
+A long command is one `LongWork`: an opened model and the runs that it works on. Each run is one
+`ResumableTask`: it says what is already done, does the rest and names its files. It is locked and
+planned once, before anything is asked or called, and stays locked until it is finished. A killed
+process loses nothing, a rerun does only what is missing, and a start that achieves nothing leaves
+no files.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender
 from capeval.schema.judgment import Usage
 from capeval.text import nearest, shown
+
+if TYPE_CHECKING:
+    from capeval.llm.money import Meter
+    from capeval.show.result import Result
 
 
 class Outcome(Protocol):
@@ -108,7 +112,7 @@ class ResumableTask(Protocol[PlanT, OutcomeT]):
         """Hold the run for this process; raise `RunLocked` if another process holds it."""
 
     def plan(self) -> PlanT:
-        """Return what is left to do. Called inside the lock; checks everything, writes nothing."""
+        """Return what is left to do. Called in the lock; checks everything and writes nothing."""
 
     def create(self, plan: PlanT) -> None:
         """Write what must exist before the first outcome: by default nothing."""
@@ -182,61 +186,81 @@ class Finished(Generic[PlanT, OutcomeT]):
     stopped: BudgetReached | EndpointDown | None
 
 
+class Locks(ExitStack):
+    """The locks of the runs of a command, each held from planning until the run is finished.
+
+    A dry run writes nothing and locks nothing (`held` is False).
+    """
+
+    def __init__(self, *, held: bool = True) -> None:
+        super().__init__()
+        self._held = held
+
+    def hold(self, lock: AbstractContextManager[object]) -> ExitStack:
+        """Enter a lock; closing the returned stack leaves it."""
+        with ExitStack() as held:
+            if self._held:
+                held.enter_context(lock)
+            return self.enter_context(held.pop_all())
+
+    def begin(self, task: ResumableTask[PlanT, OutcomeT]) -> tuple[PlanT, ExitStack]:
+        """Lock the run of a task and plan; closing the returned stack releases the lock."""
+        lock = self.hold(task.locked())
+        try:
+            return task.plan(), lock
+        except BaseException:
+            lock.close()
+            raise
+
+
 async def execute(
-    task: ResumableTask[PlanT, OutcomeT], progress: Progress | None = None
+    task: ResumableTask[PlanT, OutcomeT], plan: PlanT, progress: Progress | None = None
 ) -> Finished[PlanT, OutcomeT]:
-    """Lock, plan, perform and finish a task.
+    """Perform and finish a task by its plan, in the lock in which the plan was made.
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
     loses at most the line being written. Files and folders are created with the first outcome: a
     start that fails before it, because of a wrong key or model name, leaves nothing.
 
-    Raises
-    ------
-    RunLocked, InputError, UsageError
-        The task cannot begin.
-    EndpointRefused
-        No call can succeed; outcomes recorded before are kept in their files.
+    EndpointRefused means that no call can succeed; outcomes recorded before are kept.
     """
-    with task.locked():
-        plan = task.plan()
-        done: dict[str, OutcomeT] = dict(plan.kept)
-        new: set[str] = set()
-        begun, recorded, failed = time.monotonic(), 0, 0
-        kept = sum(outcome.reason is None for outcome in done.values())
-        stopped: BudgetReached | EndpointDown | None = None
+    done: dict[str, OutcomeT] = dict(plan.kept)
+    new: set[str] = set()
+    begun, recorded, failed = time.monotonic(), 0, 0
+    kept = sum(outcome.reason is None for outcome in done.values())
+    stopped: BudgetReached | EndpointDown | None = None
 
-        def show(last: OutcomeT | None = None) -> None:
-            if progress is not None:
-                seconds, total = time.monotonic() - begun, len(plan.todo)
-                progress.update(
-                    Status(
-                        *(plan.name, task.labels, kept, total, recorded, failed, seconds),
-                        spent=task.spent(),
-                        last=last,
-                    )
+    def show(last: OutcomeT | None = None) -> None:
+        if progress is not None:
+            seconds, total = time.monotonic() - begun, len(plan.todo)
+            progress.update(
+                Status(
+                    *(plan.name, task.labels, kept, total, recorded, failed, seconds),
+                    spent=task.spent(),
+                    last=last,
                 )
+            )
 
-        show()
-        with _Files(lambda: task.create(plan)) as files:
+    show()
+    with _Files(lambda: task.create(plan)) as files:
 
-            def record(outcome: OutcomeT) -> None:
-                nonlocal recorded, failed
-                files.keep(task.line(plan, outcome))
-                done[outcome.index] = outcome
-                new.add(outcome.index)
-                recorded += 1
-                failed += outcome.reason is not None
-                show(outcome)
+        def record(outcome: OutcomeT) -> None:
+            nonlocal recorded, failed
+            files.keep(task.line(plan, outcome))
+            done[outcome.index] = outcome
+            new.add(outcome.index)
+            recorded += 1
+            failed += outcome.reason is not None
+            show(outcome)
 
-            try:
-                await task.perform(plan, record)
-            except (BudgetReached, EndpointDown) as failure:
-                stopped = failure
-            # A task that stopped at once has nothing to finish, and must not leave files behind.
-            if new or not stopped or any(one.reason is None for one in done.values()):
-                files.create()
-                task.finish(plan, done)
+        try:
+            await task.perform(plan, record)
+        except (BudgetReached, EndpointDown) as failure:
+            stopped = failure
+        # A task that stopped at once has nothing to finish, and must not leave files behind.
+        if new or not stopped or any(one.reason is None for one in done.values()):
+            files.create()
+            task.finish(plan, done)
     return Finished(plan, done, frozenset(new), stopped)
 
 
@@ -278,3 +302,114 @@ def select(
             raise InputError(f"{missing} {shown(index)}{nearest(index, known)}", field="--only")
     wanted = set(only)
     return tuple(item for item in items if not wanted or index_of(item) in wanted)[:limit]
+
+
+# ---- A long command ----------------------------------------------------------------------------
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class WorkEstimate:
+    """What there is to do, and what it is expected to cost.
+
+    Attributes
+    ----------
+    calls : of the model
+    cost : in US dollars; None without a price
+    unpriced : the models without a price, where they are not the work's model
+    least : what the models with a price cost, where another has none
+    todo : what there is to do, in words, one line each
+    details : the same as JSON values
+    expects : the names of the results, where they are known before
+    """
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
+    todo: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    expects: Sequence[str] = ()
+    unpriced: Sequence[str] = ()
+    least: float = 0.0
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run lacks after the work.
+
+    Attributes
+    ----------
+    reasons : why items failed, by index
+    not_reached : how many were not tried, because the work was stopped
+    of : how many were wanted
+    """
+
+    name: str
+    labels: Labels
+    reasons: Mapping[str, str]
+    of: int
+    not_reached: int = 0
+    stopped: BudgetReached | EndpointDown | None = None
+
+    @property
+    def count(self) -> int:
+        """How many items have no result."""
+        return len(self.reasons) + self.not_reached
+
+
+class LongWork(ABC, Generic[R]):
+    """An opened model and what it is to do; one command is one such class and its result page.
+
+    Attributes
+    ----------
+    title : what does the work, in words
+    model : whose price is looked up; empty for a model in this process
+    thinks : whether it reasons, which is paid for and no part of an estimate
+    caches_replies : whether an item takes several replies, which are cached
+    notices : what the user should know before anything is called
+    """
+
+    title = ""
+    model = ""
+    meter: Meter
+    thinks = False
+    caches_replies = False
+    notices: Sequence[str] = ()
+
+    @abstractmethod
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock, load and plan every run once, and return what there is to do.
+
+        Nothing is called or written.
+        """
+
+    @abstractmethod
+    def results(self, progress: Progress | None = None) -> AsyncIterator[R]:
+        """Do what is planned and yield each result; the last may have been stopped."""
+
+    @abstractmethod
+    def result(self, results: list[R]) -> Result | None:
+        """Return what the command shows of the results; None for nothing."""
+
+    @abstractmethod
+    def left(self, result: R) -> Sequence[Left]:
+        """Return what a result lacks."""
+
+    @abstractmethod
+    def written(self, result: R) -> Sequence[str]:
+        """Return the files of a result, and what to do with them."""
+
+
+async def finished(
+    opening: AbstractAsyncContextManager[LongWork[R]], progress: Progress | None
+) -> list[R]:
+    """Do all work and return its results; raises why it was stopped, if it was."""
+    async with opening as work:
+        with Locks() as locks:
+            await work.prepare(locks)
+            found = [one async for one in work.results(progress)]
+    for left in (left for one in found for left in work.left(one)):
+        if left.stopped:
+            raise left.stopped
+    return found

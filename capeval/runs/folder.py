@@ -278,6 +278,19 @@ class RunFolder:
             remove_empty([file, *created])
             lock.release()
 
+    @contextmanager
+    def locked_whole(self, *, wait: float = 0.0) -> Iterator[None]:
+        """Lock the run, of which no shard may be running."""
+        with self.locked(wait=wait):
+            for shard in shards_in(self.path):
+                try:
+                    with self.locked(part=shard.label):
+                        pass
+                except RunLocked:
+                    still = f"{self}: shard {shard} is still running; wait for it"
+                    raise RunLocked(still) from None
+            yield
+
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
         """Return every run under a folder, by name."""

@@ -18,15 +18,27 @@ What means nothing, or several things, raises `InputError` or `UsageError`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.jsonl import first_line, reading
-from capeval.options import Notices
+from capeval.options import FilePath, Notices
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.sources import SAMPLE
+from capeval.runs.sources import (
+    SAMPLE,
+    Source,
+    distinct_names,
+    from_file,
+    from_run,
+    is_bundled,
+    run_name,
+    sample_captions,
+)
 from capeval.text import Loss, cut, listed, nearest
 
 
@@ -261,3 +273,116 @@ def _is_judged(folder: Path) -> bool:
 def _judges_in(folder: Path) -> list[JudgeFolder]:
     alone = JudgeFolder(folder)
     return RunFolder(folder).judges() or ([alone] if alone.has_verdicts() else [])
+
+
+# ---- What a command works on ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """Captions to work on, loaded when they are needed: hundreds of runs may not fit in memory.
+
+    `run` is where results are stored; None keeps them in memory. `path` is the folder or file of
+    the captions. A run that the user did not name is left out if it cannot be read.
+    """
+
+    name: str
+    load: Callable[[], Source]
+    run: RunFolder | None = None
+    path: Path = Path()
+    is_named: bool = True
+    is_sample: bool = False
+
+
+def work_on(
+    targets: Sequence[Target], work: Callable[[Target], R], on_notice: Notices
+) -> Iterator[R]:
+    """Yield what some work makes of each target; see `attempt` for targets that nobody named."""
+    if not all(one.is_named for one in targets):
+        yield from attempt(work, targets, on_notice)
+        return
+    for one in targets:
+        with reading():
+            result = work(one)
+        yield result
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Finds targets by what the user names; the fields are options of the command."""
+
+    runs: Path
+    annotations: str | None
+    ignore_unknown: bool
+    run: str | None = None
+    columns: Mapping[str, str] | None = None
+
+    def named(self, names: Sequence[FilePath], doing: str, on_notice: Notices) -> list[Target]:
+        """Return what is named; without a name every run, or the sample."""
+        if self.run is not None and len(names) != 1:
+            raise UsageError("--run names the run of one captions file; name that file alone")
+        targets = [target for name in names for target in self.of(name)]
+        if not names:
+            every = RunFolder.all(self.runs)
+            mine = [run for run in every if not is_bundled(run.name)]
+            targets = [self._folder(run, is_named=False) for run in mine]
+        if not targets:
+            if self.annotations not in (None, SAMPLE):
+                raise UsageError("name the captions that --annotations are for")
+            none = f"You have no run of your own under {self.runs}/"
+            on_notice(f"{none}: {doing} the bundled sample.")
+            targets = self._sample()
+        distinct = distinct_names([(target.name, target.path) for target in targets])
+        targets = [
+            target if target.name == name else self._file(target.path, self.annotations, name)
+            for target, name in zip(targets, distinct, strict=True)
+        ]
+        name, count = Counter(distinct).most_common(1)[0]
+        if count > 1:
+            what = f"{count} of the arguments are the run {name!r}"
+            raise UsageError(f"{what}; name each once, and files of one name apart")
+        return targets
+
+    def of(self, name_or_path: FilePath) -> list[Target]:
+        """Return the captions of a run or a file, or those of the sample or of one of its runs."""
+        bundled = [one for one in self._sample() if name_or_path in (SAMPLE, one.name)]
+        if bundled and not is_taken(str(name_or_path), self.runs):
+            if self.annotations not in (None, SAMPLE):
+                raise UsageError("the sample has its own annotations; omit --annotations")
+            return bundled
+        found = find_captions(name_or_path, self.runs)
+        if isinstance(found, Path):
+            name = found.stem if self.run is None else self.run
+            return [self._file(found, self.annotations, name)]
+        if self.run and self.run != found.name:
+            raise UsageError(f"{name_or_path} is a run already; --run names that of a file")
+        return [self._folder(found)]
+
+    def _file(self, path: Path, annotations: str | None, name: str) -> Target:
+        if is_bundled(name) and annotations != SAMPLE:
+            raise UsageError(
+                f"{path}: run names that begin with {SAMPLE}- are the bundled sample's; "
+                "choose another with --run"
+            )
+        load = partial(
+            from_file,
+            *(path, annotations),
+            runs=self.runs,
+            name=name,
+            ignore_unknown=self.ignore_unknown,
+            columns=self.columns,
+        )
+        return self._target(RunFolder(self.runs / run_name(name)), path, load)
+
+    def _folder(self, run: RunFolder, *, is_named: bool = True) -> Target:
+        load = partial(from_run, run, self.annotations, ignore_unknown=self.ignore_unknown)
+        return self._target(run, run.path, load, is_named=is_named)
+
+    def _target(
+        self, run: RunFolder, path: Path, load: Callable[[], Source], *, is_named: bool = True
+    ) -> Target:
+        is_sample = run.name in sample_captions() and self.annotations in (None, SAMPLE)
+        return Target(run.name, load, run, path, is_named, is_sample)
+
+    def _sample(self) -> list[Target]:
+        return [self._file(path, SAMPLE, name) for name, path in sample_captions().items()]

@@ -26,7 +26,6 @@ from capeval.files.captions import (
     captions_hash,
     captions_in_memory,
     known_captions,
-    load_captions,
     read_captions,
 )
 from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
@@ -59,16 +58,6 @@ class Source:
     """Whether some captions stand in for captions that a model is yet to write."""
 
     @property
-    def is_sample(self) -> bool:
-        """Whether these are the bundled captions, not the user's own under the same name."""
-        bundled = sample_captions().get(self.name)
-        return (
-            self.annotations_path == SAMPLE
-            and bundled is not None
-            and captions_hash(load_captions(bundled)) == self.captions_hash
-        )
-
-    @property
     def warnings(self) -> list[str]:
         """That the model that wrote the captions drafted the annotations, if so."""
         made = self.run.read_manifest().get("generation", {}) if self.run else {}
@@ -85,42 +74,31 @@ class Source:
         """Raise `InputError` if a run of this name has other captions."""
         if self.run is None or self.origin is None or not self.run.exists():
             return
-        stamps = tuple(stamp_of(file) for file in self.run.caption_files)
-        if _hash_in(self.run, stamps) != self.captions_hash:
+        if captions_hash(self.run.read_captions()) != self.captions_hash:
             raise InputError(
                 f"has different captions from {self.origin}; choose another name with --run",
                 file=self.run.path,
             )
 
     def store(self) -> None:
+        """Write the manifest, and the captions if the run has none; call `check` before."""
         if self.run is None:
             return
-        self.check()
-        before = self.run.read_manifest()
-        manifest = before | {
-            "annotations": {
-                "path": self.annotations_path,
-                "sha256": annotations_hash(self.annotations),
-                "count": len(self.annotations),
-            }
+        manifest = self.run.read_manifest()
+        annotations, captions = len(self.annotations), len(self.captions)
+        manifest["annotations"] = {
+            "path": self.annotations_path,
+            "sha256": annotations_hash(self.annotations),
+            "count": annotations,
         }
-        if self.origin is not None and "generation" not in before:
-            manifest["captions"] = {
-                "source": self.origin,
-                "sha256": self.captions_hash,
-                "count": len(self.captions),
-            }
+        if self.origin is not None and "generation" not in manifest:
+            source = {"source": self.origin, "sha256": self.captions_hash, "count": captions}
+            manifest["captions"] = source
         # After a kill between the two, the run may still take other captions.
         self.run.write_manifest(manifest)
         if not self.run.exists():
             lines = (caption.model_dump(exclude_none=True) for caption in self.captions)
             write_jsonl(self.run.captions, lines)
-
-
-@lru_cache(maxsize=1)
-def _hash_in(run: RunFolder, _stamps: tuple[Stamp, ...]) -> str:
-    # One command checks a run several times, the last time inside its lock.
-    return captions_hash(run.read_captions())
 
 
 def annotations_file(path: str | Path) -> Path:
@@ -140,13 +118,9 @@ def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
     """Load annotations from a path, or from what `annotations_file` says of a name."""
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
-    try:
-        stamp = stamp_of(file)
-    except (OSError, ValueError):
+    if not file.is_file():  # the stamp of a folder does not change with the files in it
         return load_annotations(source)
-    if file.is_dir():  # its own stamp does not change with the files in it
-        return load_annotations(source)
-    return _unchanged(source, Path.cwd(), stamp)
+    return _unchanged(source, Path.cwd(), stamp_of(file))
 
 
 @lru_cache(maxsize=2)
@@ -179,19 +153,19 @@ def from_file(
     annotations_path: str | Path | None,
     *,
     runs: Path,
-    name: str | None = None,
+    name: str,
     ignore_unknown: bool = False,
     columns: Mapping[str, str] | None = None,
 ) -> Source:
-    """Return the captions of a file, in any layout, as the run `name`, or of the file's stem."""
+    """Return the captions of a file, in any layout, as the run `name`."""
     if annotations_path is None:
         raise UsageError(f"{path}: name its annotations with --annotations")
     annotations = annotations_of(annotations_path)
     found = read_captions(path, annotations, columns)
-    captions = known_captions(found.captions, annotations, file=path, ignore_unknown=ignore_unknown)
-    run = RunFolder(runs / run_name(name or path.stem))
-    notices = (*found.notices, *_skipped(path, found.captions, captions))
-    source = Source(run.name, run, annotations, captions, str(annotations_path), str(path), notices)
+    captions, skipped = _known(found.captions, annotations, path, ignore_unknown)
+    run = RunFolder(runs / run_name(name))
+    notices = (*found.notices, *skipped)
+    source = Source(name, run, annotations, captions, str(annotations_path), str(path), notices)
     source.check()
     return source
 
@@ -223,23 +197,23 @@ def from_run(
     if path is None:
         raise UsageError(f"{run.path}: name its annotations with --annotations")
     annotations = annotations_of(path)
-    read = run.read_captions()
-    captions = known_captions(
-        read,
-        annotations,
-        file=run.captions if run.caption_files in ([], [run.captions]) else run.path,
-        ignore_unknown=ignore_unknown,
-    )
-    skipped = _skipped(run.path, read, captions)
+    file = run.captions if run.caption_files in ([], [run.captions]) else run.path
+    captions, skipped = _known(run.read_captions(), annotations, file, ignore_unknown)
     return Source(run.name, run, annotations, captions, str(path), notices=skipped)
 
 
-def _skipped(place: Path, read: Sequence[Caption], known: Sequence[Caption]) -> tuple[str, ...]:
-    """Return a notice of the captions that --ignore-unknown leaves out."""
+def _known(
+    read: tuple[Caption, ...],
+    annotations: Sequence[Annotation],
+    file: Path,
+    ignore_unknown: bool,
+) -> tuple[tuple[Caption, ...], tuple[str, ...]]:
+    """Return the captions with an annotation, and a notice of those that are left out."""
+    known = known_captions(read, annotations, file=file, ignore_unknown=ignore_unknown)
     kept = {one.index for one in known}
     left = [one.index for one in read if one.index not in kept]
     what = f"{counted(len(left), 'caption')} of videos without an annotation left out"
-    return (f"{place}: {what}: {listed(left)}",) if left else ()
+    return known, ((f"{file}: {what}: {listed(left)}",) if left else ())
 
 
 def run_around(path: Path) -> RunFolder | None:
@@ -291,20 +265,19 @@ def from_memory(
     captions: Mapping[str, str] | Sequence[Caption],
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]],
     *,
-    name: str | None = None,
-    runs: Path,
+    run: RunFolder | None = None,
     ignore_unknown: bool = False,
 ) -> Source:
-    """Return captions in memory as a source; with a `name` they become a run."""
+    """Return captions in memory as a source; with a `run` they are stored."""
     if isinstance(annotations, str | Path):
-        path, loaded = str(annotations), annotations_of(str(annotations))
+        path, loaded = str(annotations), annotations_of(annotations)
     else:
         path, loaded = "memory", annotations_in_memory(annotations)
     given = captions_in_memory(captions)
     known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
-    run = RunFolder(runs / run_name(name)) if name else None
-    notices = given.notices
-    return Source(name or "captions", run, loaded, known, path, "memory", notices)
+    return Source(
+        run.name if run else "captions", run, loaded, known, path, "memory", given.notices
+    )
 
 
 def default_videos(annotations_path: str, *, needed: bool = False) -> Path:

@@ -17,11 +17,12 @@ from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession, open_judging
-from capeval.judging.options import JudgeOptions, JudgingOptions
+from capeval.judging.options import JudgingOptions, RunOptions
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
 from capeval.runs.concurrency import blocking
+from capeval.runs.engine import finished
 from capeval.runs.folder import RunFolder
-from capeval.runs.long_work import finished
+from capeval.runs.resolve import Target
 from capeval.runs.sources import (
     SAMPLE,
     Source,
@@ -30,7 +31,6 @@ from capeval.runs.sources import (
     annotations_of,
     run_name,
 )
-from capeval.runs.targets import Target
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
@@ -86,10 +86,6 @@ class ProbeSource(Source):
 
     probes: Sequence[Probe] = ()
     of_sample: bool = False
-
-    @property
-    def is_sample(self) -> bool:
-        return self.of_sample
 
     def store(self) -> None:
         self.check()
@@ -265,9 +261,9 @@ class ProbingSession(JudgingSession):
         return compared(self._given, self._source, results[0])
 
 
-def _judge_options(o: ProbeOptions) -> JudgeOptions:
-    shared = {one.name for one in fields(JudgeOptions)} & {one.name for one in fields(o)}
-    return JudgeOptions(captions={}, **{name: getattr(o, name) for name in shared})
+def _judge_options(o: ProbeOptions) -> RunOptions:
+    shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
+    return RunOptions(**{name: getattr(o, name) for name in shared})
 
 
 @asynccontextmanager
@@ -275,7 +271,7 @@ async def open_probing(
     o: ProbeOptions, source: ProbeSource, *, offline: bool = False
 ) -> AsyncIterator[ProbingSession]:
     """Open the judge of the probes; `offline` is enough for an estimate."""
-    targets = [Target(source.name, lambda: source)]
+    targets = [Target(source.name, lambda: source, source.run, is_sample=source.of_sample)]
     opening = open_judging(_judge_options(o), targets, offline=offline, on_notice=o.on_notice)
     async with opening as judging:
         yield ProbingSession(o, source, judging)

@@ -26,6 +26,7 @@ from capeval.captioners.stored_work import complete
 from capeval.errors import InputError, ModelDown, RequestRefused, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
+from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
 from tests.generating import (
     FakeCaptioner,
@@ -51,7 +52,9 @@ async def go(
     run: RunFolder, wanted: Wanted, captioner: Any = None, reader: Any = None
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
-    return await complete(GenerationWork(run, captioner, reader, wanted=wanted))
+    work = GenerationWork(run, captioner, reader, wanted=wanted)
+    with Locks() as locks:
+        return await complete(work, *locks.begin(work))
 
 
 def order(path: Path) -> list[str]:

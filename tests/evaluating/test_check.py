@@ -39,10 +39,3 @@ def test_problems_are_lines_and_exit_2(tmp_path: Path) -> None:
     assert told.code == 2
     assert [(p["event"], p["element"]) for p in told.json["problems"]] == [(1, 1), (None, None)]
     assert told.json["total"]["videos"] == 1
-
-
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    done = typed(tmp_path, "check", "none.json")
-
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "capeval: none.json: does not exist\n"

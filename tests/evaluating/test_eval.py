@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import capeval
 from capeval.files.packaged import sample_folder
+from capeval.runs.folder import RunFolder
 from tests.cli_runs import capeval as command
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure
@@ -120,28 +120,18 @@ async def test_a_dry_run_adds_up_the_cost_and_leaves_nothing(tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("priced", "unpriced"),
-    [((), "my-vlm, judge-model"), (("judge-model",), "my-vlm"), (("my-vlm",), "judge-model")],
-)
-async def test_a_model_without_a_price_is_named_and_makes_no_sum(
-    priced: Sequence[str], unpriced: str, tmp_path: Path
-) -> None:
-    text = "".join(f'[prices."{name}"]\ninput = 1000\noutput = 1000\n' for name in priced)
-    (tmp_path / "capeval.toml").write_text(text)
+async def test_a_model_without_a_price_is_named_and_makes_no_sum(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text('[prices."my-vlm"]\ninput = 1000\noutput = 1000\n')
     async with LoopbackServer(both) as server:
         dry = await evaluated(tmp_path, server, "my-vlm", "--dry-run")
-        found = (await evaluated(tmp_path, server, "my-vlm", "--dry-run", "--json")).json
         capped = await evaluated(tmp_path, server, "my-vlm", "--max-cost", "99")
-        refused = await evaluated(tmp_path, server, "my-vlm") if priced else None
+        refused = await evaluated(tmp_path, server, "my-vlm")
         assert server.calls == 0
-    assert f"no price is known for {unpriced} (" in dry.out
-    assert ("; the rest costs about $" in dry.out) == bool(priced)
-    assert found["cost"] is None
-    assert found["input_tokens"] > 10_000
-    assert f"--max-cost needs the price of {unpriced.partition(',')[0]};" in capped.err
+    assert "no price is known for judge-model (" in dry.out
+    assert "; the rest costs about $" in dry.out
+    assert "--max-cost needs the price of judge-model;" in capped.err
     # The part with a price is asked about.
-    assert refused is None or "this is expected to cost about $" in refused.err
+    assert "this is expected to cost about $" in refused.err
 
 
 async def test_the_cap_is_on_both_models_together(tmp_path: Path) -> None:
@@ -203,29 +193,14 @@ def test_steps_take_further_arguments_in_python(
     monkeypatch.chdir(tmp_path)
     captions(tmp_path)
     (found,) = capeval.evaluate(
-        "ours.jsonl",
-        "sample",
+        *("ours.jsonl", "sample"),
         judge="lexical",
         judging={"only": ["sample_01"], "run": "other"},
         reporting={"out": "r.html", "frames": 0},
     )
     assert (found.name, found.report) == ("other", Path("r.html"))
-    assert found.scores is not None
+    assert found.scores
     assert found.scores.counts.scored == 1
-
-
-def test_captions_with_other_columns_and_a_server_for_other_judges(tmp_path: Path) -> None:
-    lines = [{"video_id": f"sample_{n:02}", "text": "A dog runs."} for n in range(1, 11)]
-    (tmp_path / "ours.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (tmp_path / "capeval.toml").write_text(
-        '[commands.judge]\nbase_url = "http://127.0.0.1:9/v1"\ncolumns = "index=video_id"\n'
-    )
-    made = typed(
-        *(tmp_path, "eval", "ours.jsonl", "--annotations", "sample", "--judge", "lexical"),
-        *("--columns", "index=video_id,caption=text"),
-    )
-    assert made.code == 0, made.err
-    assert made.out.startswith("ours: F1 ")
 
 
 async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -> None:
@@ -244,21 +219,36 @@ async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -
     assert len(json.loads(file.read_text().splitlines()[0])["repeats"]) == 2
 
 
-def test_what_is_typed_wins_over_the_file_in_the_report_too(tmp_path: Path) -> None:
-    captions(tmp_path)
+def test_options_win_over_the_file_in_every_step(tmp_path: Path) -> None:
+    """The file's server is for judges that need one, and its columns are those of captions."""
     one = json.loads((sample_folder() / "annotations.json").read_text("utf-8"))
     (tmp_path / "a.json").write_text(json.dumps(one[:5]))
+    (tmp_path / "ours.jsonl").write_text('{"video_id": "sample_01", "text": "A dog runs."}\n')
     (tmp_path / "capeval.toml").write_text(
-        '[defaults]\nannotations = "sample"\ncolumns = "index=index"\n'
+        '[defaults]\nannotations = "sample"\ncolumns = "index=video_id"\n'
+        '[commands.judge]\nbase_url = "http://127.0.0.1:9/v1"\n'
     )
-    made = typed(
-        *(tmp_path, "eval", "ours.jsonl", "--annotations", "a.json", "--judge", "lexical"),
-    )
-    assert made.code == 2  # five captions are unknown to it
-    Path(tmp_path / "ours.jsonl").write_text('{"index": "sample_01", "caption": "A dog runs."}\n')
-    made = typed(
-        *(tmp_path, "eval", "ours.jsonl", "--annotations", "a.json", "--judge", "lexical"),
-    )
+    given = ("--annotations", "a.json", "--columns", "index=video_id,caption=text")
+    made = typed(tmp_path, "eval", "ours.jsonl", *given, "--judge", "lexical")
     assert made.code == 0, made.err
     page = next((tmp_path / "runs").rglob("report.html")).read_text("utf-8")
     assert "@5|" in page
+
+
+async def test_a_run_stays_locked_from_its_captions_to_its_report(tmp_path: Path) -> None:
+    locks = list[bool]()
+
+    def locked(request: dict[str, Any]) -> Any:
+        locks.append((tmp_path / "runs" / "my-vlm" / ".lock").exists())
+        return both(request)
+
+    async with LoopbackServer(locked) as server:
+        done = await evaluated(tmp_path, server, "my-vlm", "--limit", "1")
+        assert (done.code, set(locks)) == (0, {True}), done.err
+        assert not (tmp_path / "runs" / "my-vlm" / ".lock").exists()
+        with RunFolder(tmp_path / "runs" / "my-vlm").locked():
+            refused = await evaluated(tmp_path, server, "my-vlm")
+            dry = await evaluated(tmp_path, server, "my-vlm", "--dry-run")
+        assert server.calls == len(locks)
+    assert (refused.code, dry.code) == (2, 0)
+    assert "another capeval process is working in this folder" in refused.err

@@ -143,7 +143,7 @@ async def test_only_chat_models_reason() -> None:
     for option, given in ignored.items():
         options = JudgeOptions({}, **given)
         with pytest.raises(UsageError, match=f"{option} is for chat models"):
-            async with open_judge(options, is_sample=lambda: True):
+            async with open_judge(options, is_sample=True):
                 pytest.fail("it opened")
     with pytest.raises(UsageError, match=r"reasoning must be 'default'.* or 'max', not 'huge'"):
         capeval.judge(captions(), videos(), judge="m", reasoning="huge")  # type: ignore[arg-type]

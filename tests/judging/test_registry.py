@@ -23,9 +23,9 @@ from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.judge import open_judging
 from capeval.judging.options import JudgeOptions
 from capeval.judging.protocol import Tally, prepare_judge
-from capeval.runs.long_work import finished
+from capeval.runs.engine import finished
+from capeval.runs.resolve import Target
 from capeval.runs.sources import from_memory
-from capeval.runs.targets import Target
 from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
@@ -135,7 +135,7 @@ async def test_two_runs_that_are_open_share_what_the_judge_allows() -> None:
     targets = []
     for name in "ab":
         texts = {index: f"{name} {text}" for index, text in captions().items()}
-        targets.append(Target(name, partial(from_memory, texts, videos(), runs=Path("runs"))))
+        targets.append(Target(name, partial(from_memory, texts, videos())))
     opening = open_judging(JudgeOptions({}, judge=Async(concurrency=2)), targets)
     results = await finished(opening, None)
     assert [result.scores.counts.scored for result in results] == [COUNT, COUNT]

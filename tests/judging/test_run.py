@@ -18,6 +18,7 @@ from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.selection import open_judge
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
 from capeval.scoring import Scores
@@ -59,36 +60,18 @@ async def run(
     """Judge the captions, as if they had just been written to the run."""
     RUN.captions.unlink(missing_ok=True)
     source = Source("mine", RUN, tuple(ANNOTATIONS), tuple(texts), "memory", origin="memory")
-    limit = choice.pop("limit", None)
     client = ScriptedClient(replies)
-    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
-        work = JudgingWork(source, opened, repeats=repeats, limit=limit)
-        finished = await execute(work)
+    options = JudgeOptions({}, client=client, repeats=repeats, **choice)
+    async with open_judge(options) as opened:
+        work = JudgingWork(Target("mine", lambda: source, RUN), opened, options)
+        with work.locked():
+            finished = await execute(work, work.plan())
         assert work.folder is not None
         return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
 
 
 def edited(text: str) -> list[Caption]:
     return [CAPTIONS[0].model_copy(update={"caption": text}), *CAPTIONS[1:]]
-
-
-async def test_repeats_are_added_and_never_taken_away() -> None:
-    three = await run(repeats=3)
-    lines = three.lines
-    assert (three.calls, three.scores.settings["repeats"]) == (3 * 18, 3)
-    assert three.rescored() == three.scores
-    one = await run()
-    assert (one.calls, one.plan.todo, one.scores.settings["repeats"]) == (0, [], 1)
-    assert one.lines == lines
-    assert one.rescored() == one.scores
-    assert one.rescored(repeats=3) == three.scores
-    assert "|repeats:2|" in one.rescored(repeats=2).signature
-    five = await run(repeats=5)
-    assert five.calls == 2 * 18
-    # In steps or at once, the bytes are the same.
-    in_steps = five.folder.judgments.read_bytes()
-    shutil.rmtree(RUN.path)
-    assert (await run(repeats=5)).folder.judgments.read_bytes() == in_steps
 
 
 async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
@@ -119,10 +102,6 @@ async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
 async def test_a_verdict_on_another_text_never_counts() -> None:
     first = await run()
     stale = edited("Nothing happens.")
-    # Edited, and not judged yet.
-    RUN.captions.write_text("".join(one.model_dump_json() + "\n" for one in stale))
-    judged = load_judged(first.folder.path, annotations=ANNOTATIONS)
-    assert judged.unscored == {"V0": "another caption of this video was judged; judge it again"}
     changed = [one.model_copy(deep=True) for one in ANNOTATIONS]
     changed[1] = changed[1].model_copy(update={"events": changed[2].events})
     judged = load_judged(first.folder.path, annotations=changed)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import random
+import re
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.errors import UsageError
-from capeval.judging.estimate import estimate
-from capeval.judging.judge import judge_async, open_judging, targets_named
+from capeval.files.captions import load_captions
+from capeval.judging.judge import judge_async, open_judging, targets_of
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.options import JudgeOptions
-from capeval.judging.selection import DEFAULT_MODEL, default_judge, ending, entry_for, open_judge
-from capeval.llm.client import DEFAULT_URL
-from capeval.llm.types import ChatRequest
-from capeval.runs.engine import execute
-from capeval.runs.sources import Source
-from capeval.schema import Caption, Scored
+from capeval.judging.selection import DEFAULT_MODEL, default_judge, open_judge
+from capeval.llm.types import ChatReply, ChatRequest
+from capeval.runs.engine import Locks, execute
+from capeval.runs.folder import RunFolder
+from capeval.runs.resolve import Target
+from capeval.runs.sources import Source, annotations_of, sample_captions
+from capeval.schema import Annotation, Caption, Usage
 from capeval.text import Loss
 from tests.conftest import Today
+from tests.judge_responder import reply_to
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
@@ -29,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 CAPTIONS = tuple(Caption(index=index, caption=text) for index, text in captions().items())
 ANNOTATIONS = tuple(videos())
-WORK = tuple(zip(ANNOTATIONS, CAPTIONS, strict=True))
+TARGET = Target("x", lambda: Source("x", None, ANNOTATIONS, CAPTIONS, "memory"))
 
 
 def test_a_key_is_not_shown() -> None:
@@ -53,31 +59,73 @@ async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[st
     assert all(model in str(caught.value) for model in models)
 
 
-@pytest.mark.parametrize("choice", [{}, {"explain": True}, {"prompts": "tuna-cap-v1"}], ids=str)
-async def test_the_estimate_counts_what_is_left_to_pay(choice: dict[str, Any]) -> None:
+def made_videos() -> Source:
+    """Return 100 made captions of one to nine events, most of whose sentences they have."""
+    rng = random.Random(1)
+    subjects = ("a man in a red jacket", "two dogs", "the camera", "an old fisherman", "the woman")
+    verbs = ("walks slowly along", "turns towards", "moves past", "stands beside", "points at")
+    objects = ("the wooden bridge", "a crowded market", "the edge of the lake", "a stone wall")
+    annotations, texts = list[Annotation](), list[Caption]()
+    for number in range(100):
+        events, told = list[dict[str, Any]](), ["A dog barks."]
+        for _ in range(rng.randint(1, 9)):
+            parts = [" ".join(map(rng.choice, (subjects, verbs, objects))) for _ in range(4)]
+            sentences = [f"{one.capitalize()}." for one in dict.fromkeys(parts)]
+            elements = [{"content": one, "type": "action", "weight": 1} for one in sentences]
+            events.append({"event": " ".join(sentences), "visual_elements": elements})
+            told += [one for one in sentences if rng.random() < 0.6]
+        index = f"v{number}"
+        made = {"index": index, "video": f"{index}.mp4", "events": events}
+        annotations.append(Annotation.model_validate(made))
+        texts.append(Caption(index=index, caption=" ".join(told)))
+    return Source("made", None, tuple(annotations), tuple(texts), "memory")
+
+
+def tokens(text: str) -> int:
+    """Count the tokens of a JSON text about as a model's tokenizer does."""
+    return len(re.findall(r"\d|[A-Za-z]{1,4}|[^\w\s]{1,3}", text))
+
+
+def counting(request: ChatRequest) -> ChatReply:
+    """Reply as the responder does."""
+    prompt = str(request.messages[0]["content"])
+    text = reply_to(prompt, request.repeat)
+    usage = Usage(calls=1, input_tokens=len(prompt) // 4, output_tokens=tokens(text))
+    return ChatReply(text, "stop", request.model, None, usage)
+
+
+async def test_the_estimate_is_what_is_then_used() -> None:
+    known = annotations_of("sample")
+    files = sample_captions().values()
+    sample = [Source("x", None, known, load_captions(file), "sample") for file in files]
+    options = JudgeOptions({}, client=ScriptedClient(counting), repeats=2)
+    for sources in (sample, [made_videos()]):
+        expected = Usage()
+        async with open_judge(options) as opened:
+            for source in sources:
+                work = JudgingWork(Target("x", partial(lambda one: one, source)), opened, options)
+                plan = work.plan()
+                expected += sum(plan.expected.values(), Usage())
+                await execute(work, plan)
+            used = opened.meter.usage
+        assert used.calls <= expected.calls <= 1.05 * used.calls
+        assert 0.95 < expected.input_tokens / used.input_tokens < 1.1
+        assert 0.95 < expected.output_tokens / used.output_tokens < 1.25
+
+
+async def test_stored_verdicts_and_repeats_are_not_expected_again() -> None:
     client = ScriptedClient(right)
-    async with open_judge(JudgeOptions({}, client=client, **choice)) as opened:
-        fresh = await estimate(WORK, opened, repeats=2)
-        assert {stage: usage.calls for stage, usage in fresh.stages.items()} == {
-            "split": 12,
-            "match": 12,
-            "classify": 12,
-        }
-        assert fresh.cost is not None
-        assert fresh.cost > 0
-        assert client.requests == []
-        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
-        finished = await execute(JudgingWork(source, opened))
-        assert all(isinstance(one, Scored) for one in finished.done.values())
-        # The first repeat is known now, and the second is expected to cost what the first did.
-        second = await estimate(WORK, opened, repeats=2)
-        assert second.usage.calls == 18
-        assert second.cost == pytest.approx(fresh.cost / 2)
-        first = await estimate(WORK, opened, repeats=1)
-        assert (first.usage.calls, first.cost) == (0, 0.0)
-        spent = opened.meter.usage
-        assert 0.7 < second.usage.input_tokens / spent.input_tokens < 1.3
-        assert 0.6 < second.usage.output_tokens / spent.output_tokens < 2
+    source = replace(TARGET.load(), run=RunFolder(Path("runs/x")))
+    target = Target("x", lambda: source, source.run)
+    for repeats, calls in ((1, 18), (1, 0), (3, 36)):
+        options = JudgeOptions({}, client=client, repeats=repeats)
+        async with open_judge(options) as opened:
+            work = JudgingWork(target, opened, options)
+            plan = work.plan()
+            assert sum(plan.expected.values(), Usage()).calls == calls
+            before = len(client.requests)
+            await execute(work, plan)
+            assert len(client.requests) == before + calls
 
 
 @pytest.mark.parametrize(("unreadable", "is_reported"), [(11, True), (10, False)])
@@ -91,9 +139,9 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     notices: list[str] = []
     client = ScriptedClient(answers)
     async with open_judge(JudgeOptions({}, client=client), on_notice=notices.append) as opened:
-        source = Source("x", None, tuple(ANNOTATIONS), tuple(CAPTIONS), "memory")
         for repeats in (1, 2, 3):
-            await execute(JudgingWork(source, opened, repeats=repeats))
+            work = JudgingWork(TARGET, opened, JudgeOptions({}, repeats=repeats))
+            await execute(work, work.plan())
     assert len(client.requests) > 40
     found = [notice for notice in notices if "requested again because" in notice]
     assert len(found) == is_reported
@@ -118,25 +166,9 @@ def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
     assert said.endswith("stored verdicts are scored and compared as before")
 
 
-async def test_a_retired_judge_is_asked_if_it_is_named(today: Today) -> None:
-    today.day = END
-    for offline in (True, False):
-        with pytest.raises(UsageError, match="was retired on"):
-            async with open_judge(JudgeOptions({}, api_key="sk-x"), offline=offline):
-                pytest.fail("it opened")
-        notices: list[str] = []
-        named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
-        async with open_judge(named, offline=offline, on_notice=notices.append) as opened:
-            assert opened.judge.name == DEFAULT_MODEL
-            # The user named it: that needs no reason.
-            assert opened.reasons == ()
-        (notice,) = notices
-        assert "was retired on 2027-01-14" in notice
-
-
 def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
     today.day = date(2030, 1, 1)
-    assert default_judge(JudgeOptions({}), is_sample=lambda: True)[0] == "lexical"
+    assert default_judge(JudgeOptions({}), is_sample=True)[0] == "lexical"
     today.day = date(2026, 6, 1)
     for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
         assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
@@ -155,22 +187,22 @@ def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> No
     [
         (date(2026, 10, 15), None),
         (date(2026, 10, 16), "ends in 90 days, on 2027-01-14"),
-        (date(2027, 1, 13), "ends in 1 day, on 2027-01-14"),
         (END, "was retired on 2027-01-14"),
-        (date(2027, 5, 1), "was retired on 2027-01-14"),
     ],
 )
-def test_a_judge_that_ends_within_ninety_days_is_announced(
+async def test_a_judge_that_ends_within_ninety_days_is_announced(
     day: date, says: str | None, today: Today
 ) -> None:
     today.day = day
-    notice = ending("gpt-4o", entry_for("gpt-4o", DEFAULT_URL))
-    if says is None:
-        assert notice is None
-        return
-    assert isinstance(notice, Loss)
-    assert says in notice
-    assert "--judge gpt-6-luna" in notice
+    for offline in (True, False):
+        notices: list[str] = []
+        named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
+        async with open_judge(named, offline=offline, on_notice=notices.append) as opened:
+            # The user named it: that needs no reason, and a retired judge is asked all the same.
+            assert (opened.judge.name, opened.reasons) == (DEFAULT_MODEL, ())
+        assert [isinstance(one, Loss) for one in notices] == [True] * (says is not None)
+        assert says is None or says in notices[0]
+        assert says is None or "--judge gpt-6-luna" in notices[0]
 
 
 async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: Today) -> None:
@@ -196,9 +228,9 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
     async def notices(**choice: Any) -> list[str]:
         found: list[str] = []
         options = JudgeOptions({}, client=given["client"], **choice)
-        targets = targets_named(["mine"], options)
+        targets = targets_of(options).named(["mine"], "judging", found.append)
         async with open_judging(options, targets, on_notice=found.append) as session:
-            await session.estimate()
+            await session.prepare(Locks(held=False))
         return found
 
     (notice,) = await notices()

@@ -13,9 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused
+from capeval.errors import (
+    BudgetReached,
+    CapevalError,
+    EndpointDown,
+    EndpointRefused,
+    RunLocked,
+)
 from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.runs.engine import Labels, Plan, Spent, Status, execute
+from capeval.runs.engine import Finished, Labels, Locks, Plan, Progress, Spent, Status, execute
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 
@@ -73,6 +79,16 @@ class Squaring:
         return Spent(Usage(output_tokens=len(self.worked)))
 
 
+async def done(
+    work: Squaring, progress: Progress | None = None
+) -> Finished[Plan[Squared], Squared]:
+    """Lock, plan and execute."""
+    with Locks() as locks:
+        plan, lock = locks.begin(work)
+        with lock:
+            return await execute(work, plan, progress)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "runs" / "mine")
@@ -83,29 +99,16 @@ def values(run: RunFolder) -> list[int | None]:
     return [json.loads(line)["value"] for line in lines]
 
 
-async def test_a_rerun_does_only_what_failed(run: RunFolder) -> None:
-    first = await execute(Squaring(run, [3, 1, 2], {1: "unlucky"}))
-    assert first.done["1"].reason == "unlucky"
-    again = Squaring(run, [3, 1, 2])
-    second = await execute(again)
-    assert again.worked == [1]
-    assert set(second.new) == {"1"}
-    assert values(run) == [9, 1, 4]
-
-
 @pytest.mark.parametrize("failure", [BudgetReached("spent"), EndpointDown("gone")])
-async def test_a_stop_keeps_what_was_done(run: RunFolder, failure: CapevalError) -> None:
-    finished = await execute(Squaring(run, [1, 2, 3], {3: failure}))
+async def test_a_stop_keeps_the_results_so_far(run: RunFolder, failure: CapevalError) -> None:
+    finished = await done(Squaring(run, [1, 2, 3], {3: failure}))
     assert finished.stopped is failure
     assert (set(finished.done), values(run)) == ({"1", "2"}, [1, 4])
 
 
-@pytest.mark.parametrize("failure", [EndpointRefused("bad key"), RuntimeError("a bug")])
-async def test_a_failure_after_the_first_outcome_keeps_the_lines(
-    run: RunFolder, failure: Exception
-) -> None:
-    with pytest.raises(type(failure)):
-        await execute(Squaring(run, [1, 2], {2: failure}))
+async def test_a_failure_after_the_first_outcome_keeps_the_lines(run: RunFolder) -> None:
+    with pytest.raises(EndpointRefused):
+        await done(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
     assert values(run) == [1]
 
 
@@ -113,23 +116,23 @@ async def test_a_failure_after_the_first_outcome_keeps_the_lines(
     "failure",
     [EndpointRefused("bad key"), EndpointDown("gone"), BudgetReached("spent"), KeyError("bug")],
 )
-async def test_a_start_without_an_outcome_leaves_nothing(
+async def test_a_start_without_an_outcome_changes_nothing(
     run: RunFolder, failure: Exception
 ) -> None:
-    with suppress(EndpointRefused, KeyError):
-        assert (await execute(Squaring(run, [1], {1: failure}))).stopped is failure
+    async def start(*numbers: int) -> None:
+        with suppress(EndpointRefused, KeyError):
+            work = Squaring(run, numbers, {numbers[-1]: failure})
+            assert (await done(work)).stopped is failure
+
+    await start(1)
     assert not run.path.exists()
-
-
-async def test_a_refused_restart_leaves_the_run_as_it_was(run: RunFolder) -> None:
-    await execute(Squaring(run, [1]))
+    await done(Squaring(run, [1]))
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
-    with pytest.raises(EndpointRefused):
-        await execute(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
+    await start(1, 2)
     assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
 
 
-async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> None:
+async def test_progress_and_a_rerun_of_failures(run: RunFolder) -> None:
     class Shown:
         def __init__(self) -> None:
             self.statuses: list[Status] = []
@@ -137,9 +140,9 @@ async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> N
         def update(self, status: Status) -> None:
             self.statuses.append(status)
 
-    await execute(Squaring(run, [7]))
+    await done(Squaring(run, [7]))
     shown = Shown()
-    await execute(Squaring(run, [7, 8, 9], {9: "unlucky"}), shown)
+    await done(Squaring(run, [8, 7, 9], {9: "unlucky"}), shown)
     assert [(s.kept, s.done, s.total, s.failed, s.spent.tokens) for s in shown.statuses] == [
         (1, 0, 2, 0, 0),
         (1, 1, 2, 0, 1),
@@ -147,6 +150,32 @@ async def test_progress_is_shown_from_the_first_to_the_last(run: RunFolder) -> N
     ]
     assert [s.last.index if s.last else None for s in shown.statuses] == [None, "8", "9"]
     assert shown.statuses[-1].seconds_left == 0
+    again = Squaring(run, [8, 7, 9])
+    assert set((await done(again)).new) == {"9"}
+    assert (again.worked, values(run)) == ([9], [64, 49, 81])
+
+
+def test_a_lock_is_held_until_its_run_is_finished_or_cannot_be_planned(run: RunFolder) -> None:
+    one, other = Squaring(run, [1]), Squaring(RunFolder(run.path.with_name("other")), [2])
+    with Locks() as locks:
+        _, lock = locks.begin(one)
+        locks.begin(other)
+        for task in (one, other):
+            with pytest.raises(RunLocked), Locks() as others:
+                others.begin(task)
+        with Locks(held=False) as dry:  # needs no lock
+            dry.begin(one)
+        lock.close()
+        with Locks() as others:
+            others.begin(one)
+        run.path.mkdir()
+        one.file.write_text("[]\n{}\n")
+        with pytest.raises(TypeError):
+            locks.begin(one)
+        with one.locked():
+            pass
+    with other.locked():
+        pass
 
 
 @settings(max_examples=40, deadline=None)
@@ -159,13 +188,13 @@ async def test_any_sequence_of_stops_ends_in_the_same_file(
     for stop in stops:
         work = Squaring(run, range(7), {stop: RuntimeError("killed")})
         try:
-            await execute(work)
+            await done(work)
         except RuntimeError:
             if torn and work.file.exists():
                 with work.file.open("ab") as file:
                     file.write(b'{"index": "6", "rea')
         worked += work.worked
     last = Squaring(run, range(7))
-    await execute(last)
+    await done(last)
     assert values(run) == [n * n for n in range(7)]
     assert sorted(worked + last.worked) == list(range(7)), "nothing is done twice"

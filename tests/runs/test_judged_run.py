@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash, load_annotations
 from capeval.schema import Provenance
 from capeval.scoring.judged_run import load_judged
@@ -46,14 +45,3 @@ def test_a_last_line_torn_at_any_byte_is_passed_over(home: Path) -> None:
         path.write_bytes(data[:end])
         assert list(load_judged("run").judgments) == ["a"]
         assert list(load_judged(path).judgments) == ["a"]
-
-
-@pytest.mark.parametrize("stored", ["annotations.json", "/nowhere/annotations.json"])
-def test_missing_annotations_are_reported_with_the_run(home: Path, stored: str) -> None:
-    (home / "annotations.json").unlink()
-    (home / "runs/run/manifest.json").write_text(f'{{"annotations": {{"path": "{stored}"}}}}')
-    with pytest.raises(InputError) as refused:
-        load_judged("run")
-    message = str(refused.value)
-    assert message.startswith(f"run: its annotations {stored} do not exist")
-    assert message.endswith("name them with --annotations")

@@ -66,23 +66,17 @@ MEANT: dict[str, dict[str, str]] = {
     "mine": MINE,
     "runs/mine": MINE,
     "runs/mine/": MINE,
-    "./runs/mine": MINE,
     "gpt-4.1": {kind: path.replace("mine", "gpt-4.1") for kind, path in MINE.items()},
     f"runs/mine/{JUDGE}": OF_JUDGE,
     "mine/": dict.fromkeys(FINDERS, "does not exist"),
-    "runs/mime": dict.fromkeys(FINDERS, 'does not exist; did you mean "mine"?'),
     "bare": {
         "run": "runs/bare",
         "captions": "runs/bare",
         "judgments": "is a run that is not judged; run `capeval judge runs/bare` first",
-        "metric": "is a run that is not judged; run `capeval judge runs/bare` first",
-        "judges": "is a run that is not judged",
     },
     "runs": {
         "captions": "is neither a captions file nor a run: it has no captions.jsonl",
         "judgments": "is neither a judged run nor a judge's folder",
-        "metric": "is neither a judged run nor a judge's folder",
-        "judges": "is neither a judged run nor a judge's folder",
     },
     "judgments.jsonl": {
         "run": "is no run",
@@ -96,15 +90,11 @@ MEANT: dict[str, dict[str, str]] = {
     "tuna.json": {"judgments": "tuna.json", "metric": "tuna.json"},
     "metric.csv": {"metric": "metric.csv"},
     "mime": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
-    "MINE": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
     "tuna.jso": {"judgments": 'did you mean "tuna.json"?'},
     "sample": {"judgments": "is neither a file nor a run under runs/"},
     "": dict.fromkeys(FINDERS, "the name of a run is empty"),
-    " ": dict.fromkeys(FINDERS, "the name of a run is empty"),
     "mi\0ne": dict.fromkeys(FINDERS, "nor a run under runs/"),
-    "./mi\0ne": dict.fromkeys(FINDERS, "does not exist"),
     "x" * 300: dict.fromkeys(FINDERS, "nor a run under runs/"),
-    "./" + "x" * 300: dict.fromkeys(FINDERS, "does not exist"),
 }
 CASES = [(typed, kind, meant) for typed, of in MEANT.items() for kind, meant in of.items()]
 
@@ -158,12 +148,6 @@ def test_only_what_could_serve_too_makes_a_name_ambiguous(beside: str) -> None:
         assert path_of(find("./mine")).startswith("mine")
 
 
-def test_a_folder_in_the_working_folder_serves_where_no_run_has_its_name() -> None:
-    shutil.move("runs/mine", "mine")
-    assert find_run("mine") == RunFolder(Path("mine"))
-    assert find_judgments("mine") == Path("mine") / JUDGE / "judgments.jsonl"
-
-
 @pytest.mark.parametrize(
     ("judge", "meant"),
     [
@@ -171,10 +155,6 @@ def test_a_folder_in_the_working_folder_serves_where_no_run_has_its_name() -> No
         ("gpt-4o", JUDGE),
         ("Qwen/Qwen3", "Qwen-Qwen3-8B@v1-ab265f"),
         ("q", "was not judged by q, but by Qwen-Qwen3-8B@v1-ab265f, gpt-4o@tuna-cap-v1"),
-        (
-            "",
-            "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
-        ),
         (
             None,
             "was judged by several judges; choose one with --judge, or name its folder: runs/mine",
@@ -215,12 +195,8 @@ def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) ->
 COMMANDS = {
     "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
     "score": ("score", "NAME"),
-    "inspect": ("inspect", "NAME", "a"),
-    "compare": ("compare", "NAME", "gpt-4.1"),
-    "report": ("report", "NAME", "--frames", "0", "--out", "out.html"),
     "leaderboard": ("leaderboard", "NAME"),
     "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME"),
-    "rate": ("rate", "sheet", "NAME"),
 }
 
 
@@ -245,5 +221,3 @@ def test_every_command_follows_the_rule(command: str) -> None:
     code, text = ran("mine")
     assert (code, "mine: can mean runs/mine or ./mine" in text) == (2, True)
     assert ran("mime")[0] == 2
-    for name in ("", "x" * 300):
-        assert ran(name)[0] == 2
