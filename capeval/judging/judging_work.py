@@ -158,7 +158,7 @@ class Lengths:
                 elements,
             ),
         }
-        if text < 2 * _SEGMENT and self.contract.undivided(caption) is not None:
+        if text < 2 * _SEGMENT and len(segments(caption)) == 1:
             del shown["split"]
         return {
             stage: Usage(
