@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.plugins import Registry
+from capeval.config import Registry
 
 
 @contextmanager

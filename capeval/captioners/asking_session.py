@@ -31,12 +31,11 @@ from capeval.captioners.stored_work import (
     ValueT,
     complete,
 )
-from capeval.config import config_file
+from capeval.config import blaming, config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.money import Meter
 from capeval.llm.tracing import redact
 from capeval.options import ignore
-from capeval.plugins import blaming
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate
 from capeval.runs.folder import RunFolder

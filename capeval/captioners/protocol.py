@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BeforeValidator, FiniteFloat, PositiveInt
 from pydantic.dataclasses import dataclass as validated_dataclass
 
+from capeval.config import Registry, blaming
 from capeval.errors import UsageError
 from capeval.files.jsonl import as_stored
-from capeval.plugins import Registry, blaming
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
 from capeval.text import describe, shown, storable

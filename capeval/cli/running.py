@@ -25,7 +25,7 @@ def work_of(command: Command) -> Callable[..., None]:
 def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     """Do the work of a command and show its result."""
     # The list of all commands must not wait for what shows progress.
-    from capeval.cli.progress import ProgressLine
+    from capeval.cli.long_command import ProgressLine
 
     taken = {one.name for one in fields(command.options)}
     if "on_notice" in taken:

@@ -15,7 +15,7 @@ from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, PlannedRun, open_judging, targets_of
-from capeval.judging.options import RunOptions
+from capeval.judging.protocol import RunOptions
 from capeval.llm.money import Meter
 from capeval.options import (
     INPUTS,

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 from filelock import FileLock
 from pydantic import Strict
 
+from capeval.config import Registry, blaming
 from capeval.errors import InputError, MissingExtra
 from capeval.files.jsonl import (
     OnFault,
@@ -33,7 +34,6 @@ from capeval.files.jsonl import (
 )
 from capeval.files.tables import read_table
 from capeval.files.videos import VideoFolder
-from capeval.plugins import Registry, blaming
 from capeval.schema import Annotation, Video
 from capeval.text import counted, describe, shown
 

@@ -25,7 +25,7 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.jsonl import read_text, validated
 from capeval.files.judgments import match_labels, read_relation
 from capeval.files.packaged import filled, packaged
-from capeval.judging.options import DEFAULT_PROMPTS
+from capeval.judging.protocol import DEFAULT_PROMPTS
 from capeval.judging.segments import VERSION, segments
 from capeval.llm.replies import (
     COUNT,

@@ -13,7 +13,7 @@ from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
+from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
 from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import command, takes
 from capeval.runs.concurrency import blocking, in_turn

@@ -22,8 +22,7 @@ from capeval.files.judgments import (
     write_judgments,
 )
 from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
-from capeval.judging.options import RunOptions
-from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
 from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through

@@ -14,8 +14,16 @@ from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import short_hash
 from capeval.judging.contracts import PromptSet, load_prompts
 from capeval.judging.llm_judge import LLMJudge
-from capeval.judging.options import DEFAULT_PROMPTS, MODELS_OWN, JudgingOptions
-from capeval.judging.protocol import JUDGES, LEXICAL, PreparedJudge, load_judge, prepare_judge
+from capeval.judging.protocol import (
+    DEFAULT_PROMPTS,
+    JUDGES,
+    LEXICAL,
+    MODELS_OWN,
+    JudgingOptions,
+    PreparedJudge,
+    load_judge,
+    prepare_judge,
+)
 from capeval.llm.asker import Chat, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.money import JudgeModel, Meter, find_judge

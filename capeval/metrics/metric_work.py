@@ -16,12 +16,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from capeval.config import blaming
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
 from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
 from capeval.llm.money import Meter
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
 from capeval.metrics.registry import described
-from capeval.plugins import blaming
 from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.sources import Source

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from capeval.config import config_file, read_config
+from capeval.config import Registry, blaming, config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, MetricOutput, Values
-from capeval.plugins import Registry, blaming
 from capeval.text import describe, nearest, raised_at, shown, words
 
 CONTROLS = ("unigram-f1", "length")

@@ -17,7 +17,7 @@ from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.files.outputs import check_output
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession, open_judging
-from capeval.judging.options import JudgingOptions, RunOptions
+from capeval.judging.protocol import JudgingOptions, RunOptions
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
 from capeval.runs.concurrency import blocking
 from capeval.runs.engine import finished

@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.errors import UsageError
-from capeval.judging.options import JudgeOptions
+from capeval.judging.protocol import JudgeOptions
 from capeval.reporting.plot import PlotOptions
 from tests.judged_runs import make_run, write_annotations
 from tests.typed import typed

@@ -9,7 +9,7 @@ import pytest
 
 import capeval
 from capeval.errors import EndpointRefused, UsageError
-from capeval.judging.options import JudgeOptions
+from capeval.judging.protocol import JudgeOptions
 from capeval.judging.selection import open_judge
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.types import ChatRequest

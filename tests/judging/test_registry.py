@@ -21,8 +21,7 @@ import pytest
 import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.judge import open_judging
-from capeval.judging.options import JudgeOptions
-from capeval.judging.protocol import Tally, prepare_judge
+from capeval.judging.protocol import JudgeOptions, Tally, prepare_judge
 from capeval.runs.engine import finished
 from capeval.runs.resolve import Target
 from capeval.runs.sources import from_memory

@@ -13,8 +13,7 @@ import pytest
 from capeval.errors import InputError, JudgeError
 from capeval.files.packaged import packaged
 from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
-from capeval.judging.options import DEFAULT_PROMPTS, JudgeOptions
-from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions, PreparedJudge, Tally
 from capeval.judging.selection import open_judge
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder

@@ -16,7 +16,7 @@ from capeval.errors import UsageError
 from capeval.files.captions import load_captions
 from capeval.judging.judge import judge_async, open_judging, targets_of
 from capeval.judging.judging_work import JudgingWork
-from capeval.judging.options import JudgeOptions
+from capeval.judging.protocol import JudgeOptions
 from capeval.judging.selection import DEFAULT_MODEL, default_judge, open_judge
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.runs.engine import Locks, execute
