@@ -29,7 +29,7 @@ from capeval.llm.tracing import about
 from capeval.llm.types import ChatRequest
 from capeval.runs.concurrency import Recent
 from capeval.runs.folder import RunFolder
-from capeval.text import caption_in
+from capeval.thinking import caption_in
 
 # ---- Frames as message parts ---------------------------------------------------------------------
 

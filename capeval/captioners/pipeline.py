@@ -22,16 +22,8 @@ from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, Vide
 from capeval.llm.tracing import trace
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
-from capeval.text import (
-    REASONING_REMOVED,
-    caption_in,
-    counted,
-    describe,
-    has_reasoning,
-    one_line,
-    shown,
-    words,
-)
+from capeval.text import counted, describe, one_line, shown, words
+from capeval.thinking import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.video import FrameReader, FrameSet
 
 CUT_OFF = "cut off at {} tokens"

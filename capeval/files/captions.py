@@ -41,7 +41,8 @@ from capeval.files.tables import (
 from capeval.files.videos import KnownVideos, hint_of, look_alike, path_parts
 from capeval.schema import Annotation, Caption, Video
 from capeval.schema.annotation import id_text
-from capeval.text import Loss, caption_in, counted, listed, nearest, shown
+from capeval.text import Loss, counted, listed, nearest, shown
+from capeval.thinking import caption_in
 
 COLUMNS = {
     "index": ("index", "video_id", "id", "video"),

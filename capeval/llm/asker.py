@@ -46,7 +46,8 @@ from capeval.llm.types import (
 )
 from capeval.llm.wire import Weights, ending, weights_of
 from capeval.schema import Usage, endpoint_name
-from capeval.text import after_thinking, counted
+from capeval.text import counted
+from capeval.thinking import after_thinking
 
 T = TypeVar("T")
 FormT = TypeVar("FormT", bound=ReplyForm)

@@ -25,7 +25,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter,
 from pydantic_core import from_json
 
 from capeval.errors import ReplyError
-from capeval.text import after_thinking, shown, storable
+from capeval.text import shown, storable
+from capeval.thinking import after_thinking
 
 T = TypeVar("T")
 

@@ -22,7 +22,8 @@ from capeval.llm.retry import CallFailed
 from capeval.llm.tracing import Endpoint
 from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema.judgment import Usage
-from capeval.text import after_thinking, describe, one_line, storable
+from capeval.text import describe, one_line, storable
+from capeval.thinking import after_thinking
 from capeval.version import __version__
 
 if TYPE_CHECKING:

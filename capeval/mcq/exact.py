@@ -15,7 +15,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from capeval.schema.question import OPTION_LETTERS
-from capeval.text import after_thinking, normal_form
+from capeval.text import normal_form
+from capeval.thinking import after_thinking
 
 VERSION = "1"
 """Of these rules, for signatures."""

@@ -1,21 +1,21 @@
 """The data model of capeval, as frozen pydantic models."""
 
 from capeval.schema.annotation import CHARACTERISTICS as CHARACTERISTICS
-from capeval.schema.annotation import COVERAGES as COVERAGES
 from capeval.schema.annotation import ELEMENT_TYPES as ELEMENT_TYPES
 from capeval.schema.annotation import Annotation as Annotation
-from capeval.schema.annotation import Caption as Caption
 from capeval.schema.annotation import Characteristic as Characteristic
-from capeval.schema.annotation import Coverage as Coverage
 from capeval.schema.annotation import ElementType as ElementType
 from capeval.schema.annotation import Event as Event
-from capeval.schema.annotation import HumanLabel as HumanLabel
-from capeval.schema.annotation import LabelScale as LabelScale
-from capeval.schema.annotation import RaterMode as RaterMode
-from capeval.schema.annotation import Reference as Reference
 from capeval.schema.annotation import Video as Video
 from capeval.schema.annotation import VisualElement as VisualElement
 from capeval.schema.annotation import element_ids as element_ids
+from capeval.schema.caption import COVERAGES as COVERAGES
+from capeval.schema.caption import Caption as Caption
+from capeval.schema.caption import Coverage as Coverage
+from capeval.schema.caption import HumanLabel as HumanLabel
+from capeval.schema.caption import LabelScale as LabelScale
+from capeval.schema.caption import RaterMode as RaterMode
+from capeval.schema.caption import Reference as Reference
 from capeval.schema.judgment import JUDGMENT as JUDGMENT
 from capeval.schema.judgment import RELATIONS as RELATIONS
 from capeval.schema.judgment import Explanations as Explanations
