@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from capeval.judging.judge import judge as judge
     from capeval.judging.judge import judge_async as judge_async
     from capeval.judging.protocol import JudgeOptions as JudgeOptions
+    from capeval.judging.rewards import Judge as Judge
     from capeval.mcq.answer import mcq_answer as mcq_answer
     from capeval.mcq.answer import mcq_answer_async as mcq_answer_async
     from capeval.mcq.grade import mcq_grade as mcq_grade
@@ -87,6 +88,7 @@ _HOMES = {
     "capeval.evaluating.stored": "cache_info list_runs",
     "capeval.judging.judge": "judge judge_async",
     "capeval.judging.protocol": "JudgeOptions",
+    "capeval.judging.rewards": "Judge",
     "capeval.mcq.answer": "mcq_answer mcq_answer_async",
     "capeval.mcq.grade": "mcq_grade mcq_grade_async",
     "capeval.mcq.temporal": "mcq_temporal",

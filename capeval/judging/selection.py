@@ -158,13 +158,14 @@ async def open_judge(
     *,
     offline: bool = False,
     is_sample: bool = False,
+    keeps_replies: bool = True,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
     It is a registered judge, an object with the attributes of `Judge`, or a chat model; without a
     name the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key
-    and calls nothing.
+    and calls nothing. Replies are cached if it `keeps_replies`.
     """
     judge, reasons = options.judge, tuple[str, ...]()
     if judge is None:
@@ -175,7 +176,8 @@ async def open_judge(
         near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
         unknown = f"no installed judge is called {shown(judge)}{near} For a chat model, there is "
         key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
-        async with _opened(options, judge, key, on_notice=on_notice) as chat:
+        opening = _opened(options, judge, key, keeps_replies=keeps_replies, on_notice=on_notice)
+        async with opening as chat:
             asks = LLMJudge(chat, prompts, on_notice)
             reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
             meter = chat.asker.meter
@@ -226,13 +228,14 @@ async def _opened(
     key: str | None,
     why: str = "",
     *,
+    keeps_replies: bool = True,
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[Chat]:
     """Open a chat model, by default the endpoint's only one.
 
     A notice says that the model ends soon, or has ended.
     """
-    async with open_asker(o, key, on_notice=on_notice) as asker:
+    async with open_asker(o, key, keeps_replies=keeps_replies, on_notice=on_notice) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)

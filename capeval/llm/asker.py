@@ -300,6 +300,7 @@ async def open_asker(
     *,
     base_url: str | None = None,
     key_help: str = "set OPENAI_API_KEY",
+    keeps_replies: bool = True,
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
@@ -309,7 +310,8 @@ async def open_asker(
     """
     base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
-    with closing(ReplyCache(o.cache, on_notice=on_notice)) as replies:
+    with closing(ReplyCache(o.cache, on_notice=on_notice)) as cache:
+        replies = cache if keeps_replies else None
         if o.client is not None:
             yield Asker(o.client, replies, base_url=base_url, meter=meter)
             return

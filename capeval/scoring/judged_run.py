@@ -117,7 +117,7 @@ def score_judgments(
         ),
         overall=overall,
         by=by,
-        videos=_videos([judgment.index for judgment in verdicts], counts, values),
+        videos=video_scores([judgment.index for judgment in verdicts], counts, values),
         unmatched_events=_unmatched(verdicts),
         repeat_spread=_spread(reference, scored),
         usage=_usage(judgments),
@@ -179,9 +179,10 @@ def _number(value: np.float64) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _videos(
+def video_scores(
     indexes: Sequence[str], counts: NDArray[np.int64], values: NDArray[np.float64]
 ) -> dict[str, dict[str, VideoScore]]:
+    """Return the score of each video by type, from arrays (videos, 5 groups, 3)."""
     return {
         index: {
             group: VideoScore(*of_group, *measured)
