@@ -30,7 +30,7 @@ AWAITABLE = (
 def test_face_is_this() -> None:
     asynchronous = [f"{name}_async" for name in AWAITABLE]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
-    nouns += ["JudgeOptions", "Judgment", "Probing", "Scores"]
+    nouns += ["Judge", "JudgeOptions", "Judgment", "Probing", "Scores"]
     assert dir(capeval) == sorted([*FUNCTIONS, *asynchronous, *nouns, "__version__"])
     assert set(capeval.__all__) == set(dir(capeval))
     assert (PACKAGE / "py.typed").is_file()
