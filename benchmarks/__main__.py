@@ -19,6 +19,7 @@ from benchmarks import (
     mcq,
     metrics,
     reporting,
+    rewards,
 )
 
 
@@ -31,7 +32,7 @@ def main() -> None:
         "--part",
         choices=[
             *("judging", "decoding", "generation", "correlation", "comparing", "reporting"),
-            *("checking", "mcq", "answering", "temporal", "metrics"),
+            *("checking", "mcq", "answering", "temporal", "metrics", "rewards"),
         ],
         help="this part alone",
     )
@@ -55,6 +56,7 @@ def main() -> None:
             "answering": answering.measure_answering(Path(folder)),
             "temporal": answering.measure_temporal(Path(folder)),
             "metrics": metrics.measure(),
+            "rewards": rewards.measure(Path(folder)),
         }
         if chosen.against is not None:
             parts = {"against": against.measure(Path(folder), chosen.against.resolve())}
