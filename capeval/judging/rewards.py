@@ -241,13 +241,17 @@ class Judge:
     async def _scored(self, keys: Sequence[_Key]) -> list[_ByType | Unscored]:
         await asyncio.wrap_future(self._opened)
         tasks = [self._task(key) for key in keys]
-        found = await asyncio.gather(*tasks)
+        found: list[_ByType | Unscored] = []
+        for one in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(one, BaseException):
+                raise one
+            found.append(one)
         if self._failed_in_a_row >= _IN_A_ROW:
             self._failed_in_a_row = 0
             raise JudgeError(
                 f"{_IN_A_ROW} captions in a row could not be judged; the last: {self._last_reason}"
             )
-        return [*found]
+        return found
 
     def _task(self, key: _Key) -> asyncio.Future[_ByType | Unscored]:
         if (task := self._under_way.get(key)) is not None:

@@ -203,7 +203,7 @@ class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
     `prices` are the user's own. With a `cap` in US dollars, no call is admitted that would pass it,
-    by the mean cost of the calls before.
+    by the mean cost of the admitted calls before; the short test call is not one of them.
 
     Attributes
     ----------
@@ -220,6 +220,7 @@ class Meter:
         self.usage = Usage()
         self.cached_calls = self.guessed = self.too_long = self.in_flight = 0
         self.prices = dict(prices or {})
+        self._answered, self._cost_of_answered = 0, 0.0
         self._ended = asyncio.Event()
 
     @property
@@ -259,7 +260,10 @@ class Meter:
                 tokens_out = usage.output_tokens or len(reply.text) // 4 + 1
                 new = {"input_tokens": tokens_in, "output_tokens": tokens_out}
                 usage = usage.model_copy(update=new)
+            before = self.spent
             self.paid(request.model, reply, billed=usage)
+            self._answered += 1
+            self._cost_of_answered += self.spent - before
 
         try:
             yield paid
@@ -280,7 +284,7 @@ class Meter:
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         first = price.cost(Usage(input_tokens=_input_tokens(request), output_tokens=output))
         while True:
-            each = self.spent / self.calls if self.calls else first
+            each = self._cost_of_answered / self._answered if self._answered else first
             if self.spent + each * (self.in_flight + 1) <= self.cap:
                 return
             if not self.in_flight:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.errors import EndpointRefused, JudgeError, UsageError
+from capeval.errors import BudgetReached, EndpointRefused, JudgeError, UsageError
 from capeval.judging import rewards
 from capeval.llm.types import ChatRequest
 from capeval.schema import Unscored
@@ -119,6 +119,16 @@ async def test_many_threads_and_loops_share_one_connection() -> None:
         # Three calls for each caption, and one short test call.
         assert len(server.requests) == 3 * len(INDICES) + 1
         assert judge.spent.usage.calls == len(server.requests)
+        judge.close()
+
+
+async def test_the_cost_cap_holds_although_the_test_call_is_cheap(tmp_path: Path) -> None:
+    (tmp_path / "capeval.toml").write_text('[prices."open"]\ninput = 100\noutput = 100\n')
+    async with LoopbackServer(answer, latency=0.1) as server:
+        judge = capeval.Judge(videos(), judge="open", base_url=server.url, max_cost=0.2)
+        with pytest.raises(BudgetReached):
+            await judge.score(TEXTS * 2, INDICES * 2)
+        assert 0 < judge.spent.dollars <= 0.2
         judge.close()
 
 
