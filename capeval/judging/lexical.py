@@ -18,6 +18,7 @@ from typing import Final
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments
 from capeval.schema import Annotation, Relation, Verdict
 from capeval.text import storable, words
@@ -119,7 +120,7 @@ def _exclusions() -> dict[str, Words]:
 _EXCLUDED = _exclusions()
 
 
-class LexicalJudge:
+class LexicalJudge(PreparedJudge):
     """A deterministic judge that compares words; no model, no network.
 
     It follows the three stages of TUNA (4.1). It knows no synonyms and resolves no coreference: its
@@ -132,19 +133,24 @@ class LexicalJudge:
     >>> annotation = Annotation.model_validate(
     ...     {"index": "1", "events": [{"event": "A man runs.", "visual_elements": elements}]}
     ... )
-    >>> LexicalJudge().judge(annotation, "A man in a blue shirt is running.").relations
+    >>> LexicalJudge().verdict(annotation, "A man in a blue shirt is running.").relations
     (('entailment', 'contradiction', 'lack'),)
     """
 
-    name: Final = RULES
-    is_baseline: Final = True
-    description: Final = "built-in baseline: compares words, understands nothing"
+    name = RULES
+    is_baseline = True
+    description = "built-in baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
         # Verdicts depend on the stemmer, besides the rules.
-        self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
+        self.identity = (RULES, f"snowballstemmer {version('snowballstemmer')}")
 
-    def judge(self, annotation: Annotation, caption: str) -> Verdict:
+    async def judge(
+        self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+    ) -> Verdict:
+        return self.verdict(annotation, caption)
+
+    def verdict(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything."""
         pieces = [piece.strip() for piece in segments(storable(caption)) if words(piece)]
         said = [content_words(piece) for piece in pieces]

@@ -262,14 +262,13 @@ def load_judge(name: str) -> PreparedJudge:
     what = f"the judge {shown(name)} cannot be loaded"
     with blaming(lambda error: UsageError(f"{what}: {_described(error)}"), passing=()):
         judge = make()
-    return prepare_judge(judge, shown(name), trusted=name in JUDGES.packaged)
+    return prepare_judge(judge, shown(name))
 
 
-def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> PreparedJudge:
+def prepare_judge(judge: object, label: str = "") -> PreparedJudge:
     """Return an object with the attributes of `Judge` as the pipeline runs it; raises `UsageError`.
 
-    `label` names it in messages. A trusted judge is quick, deterministic and tested with this
-    package: it runs in the event loop, and its verdicts are not checked again.
+    `label` names it in messages.
     """
     if isinstance(judge, PreparedJudge):
         return judge
@@ -286,7 +285,7 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
         except ValidationError as faults:
             raise UsageError(f"{what}: {': '.join(complaint(faults))}") from None
         declared.base_url = declared.base_url and public_url(declared.base_url)
-        return _LocalJudge(method, declared, trusted=trusted)
+        return _LocalJudge(method, declared)
 
 
 class _Declared(BaseModel):
@@ -302,8 +301,8 @@ class _Declared(BaseModel):
 
 
 class _LocalJudge(PreparedJudge):
-    def __init__(self, method: Callable[..., Any], declared: _Declared, *, trusted: bool) -> None:
-        self._judge, self._trusted = method, trusted
+    def __init__(self, method: Callable[..., Any], declared: _Declared) -> None:
+        self._judge = method
         vars(self).update(declared)
         own = (declared.name, *([declared.prompts] if declared.prompts else []))
         self.identity = (*own, *declared.identity)
@@ -314,9 +313,6 @@ class _LocalJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        if self._trusted:
-            verdict: Verdict = self._judge(annotation, caption)
-            return verdict
         given = {"repeat": repeat, "tally": tally}
         keywords = {name: given[name] for name in self._keywords}
         call = partial(self._judge, annotation, caption, **keywords)
