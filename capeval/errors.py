@@ -30,9 +30,8 @@ from capeval.text import one_line
 class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
-    Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
-    paid for already; otherwise they are cancelled. An error that ends a run early has the
-    `next_step` of its user.
+    Where an error stops a run and `lets_calls_finish`, the calls under way, which are paid for, are
+    awaited. `next_step` is what the user does after an error that ends a run early.
     """
 
     exit_code = 1

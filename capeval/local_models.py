@@ -127,16 +127,13 @@ class Checkpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of the user's."""
         return Path(self.model).is_dir()
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of every `from_pretrained`."""
         return {"revision": self.revision, "trust_remote_code": False}
 
     def size(self, meta: Any) -> ModelSize:
-        """Return the size of its weights; `meta` is the model without them."""
         parameters = sum(parameter.numel() for parameter in meta.parameters())
         packed = quantisation(self.published)
         if packed is None:
@@ -246,11 +243,9 @@ class ModelSize:
     bits: int = 0
 
     def bytes(self, dtype: torch.dtype) -> int:
-        """Return the memory of the weights alone."""
         return self.parameters * (self.bits if self.quantisation else 8 * dtype.itemsize) // 8
 
     def needed(self, dtype: torch.dtype) -> str:
-        """Return the memory that a model needs, for a message."""
         gib = self.bytes(dtype) * MEMORY_PER_WEIGHT / _GIB
         how = self.quantisation or str(dtype).removeprefix("torch.")
         return f"about {gib:.{0 if gib >= 10 else 1}f} GiB ({how})"
@@ -258,10 +253,9 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class Placement:
-    """The device and the precision of a model.
+    """The device that gets the inputs, and the precision of a model.
 
-    `device` gets the inputs. `room` is empty for a model on one device; else it is how many bytes
-    of weights each GPU takes.
+    `room` is how many bytes of weights each GPU takes, for a model on several.
     """
 
     device: torch.device
@@ -280,11 +274,10 @@ def place(
     dtype: str = "auto",
     serve: str | None = None,
 ) -> Placement:
-    """Return the placement of `model`, whose weights have this `size`; raises `UsageError`.
+    """Return the placement of a model on the device of `one_device`; raises `UsageError`.
 
-    `device` is as for `one_device`; `dtype` auto is bfloat16, on a processor float32. With auto and
-    cuda a model that fits on no single GPU is spread over all of them. `serve` is the command that
-    starts a server of it, for the message.
+    `dtype` auto is bfloat16, on a processor float32. With auto and cuda, a model that fits on no
+    single GPU is spread over all of them. `serve` starts a server of it, for the message.
     """
     import torch
 
@@ -330,10 +323,7 @@ def _advice(serve: str | None) -> str:
 
 
 def one_device(device: str = "auto") -> torch.device:
-    """Return the device that `device` means: auto, cuda, cuda:N, mps or cpu; raises `UsageError`.
-
-    auto is the first GPU, mps, or the CPU.
-    """
+    """Return the device: auto (the first GPU, mps, or the CPU), cuda, cuda:N, mps or cpu."""
     import torch
 
     kind, colon, number = device.partition(":")

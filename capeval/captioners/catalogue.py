@@ -227,7 +227,6 @@ class OpenCaptioner:
 
     @property
     def priced(self) -> str:
-        """The name to look up in the price table."""
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
@@ -288,10 +287,7 @@ _COLUMNS = [
 
 
 class ListedModels(Result):
-    """The number of models by backend, and a row for each.
-
-    Models of the paper are only named, unless `full` is set or there are no others.
-    """
+    """The models by backend; those of the paper are only named, unless `full`."""
 
     def __init__(self, entries: Sequence[ModelEntry]) -> None:
         self.entries = entries
@@ -367,7 +363,6 @@ class ListedModel(ListedModels):
 
 
 def _toml(value: object) -> str:
-    """Return a value as `capeval.toml` has it."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -225,10 +225,7 @@ async def open_endpoint(
     *,
     dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open an endpoint's captioner; without an entry it is the endpoint's only model.
-
-    In a dry run of `dry_run` the endpoint is not asked anything.
-    """
+    """Open an endpoint's captioner: of its only model without an entry; not asked in a dry run."""
     offline = dry_run is not None
     base_url = endpoint_url(options.base_url or (entry.base_url if entry else None))
     key, key_help = (None, "")

@@ -71,10 +71,7 @@ class _Parts:
 def load_model(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
-    """Load the model of an entry, with the options in place of the entry's; raises `UsageError`.
-
-    `on_notice` is called with messages about slow steps.
-    """
+    """Load the model of an entry; options replace the entry's values. Raises `UsageError`."""
     transformers.logging.set_verbosity_error()
     if not sys.stderr.isatty():
         # An error is then one line.
@@ -317,10 +314,7 @@ videos of equal numbers of frames.
 
 
 class NativeInputs:
-    """Turns requests into a left-padded batch with the model's own processor.
-
-    `template` are arguments of the chat template, and `options` of the processor.
-    """
+    """Turns requests into a left-padded batch with the model's own processor."""
 
     def __init__(
         self,
@@ -431,10 +425,7 @@ class PixelBounds:
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def size(self, longest_edge: int) -> dict[str, int]:
-        """Return the processor's `size`; its upper bound gives way to 1.05 times the lower one.
-
-        `longest_edge` is that of the checkpoint, in pixels of a frame, which may be smaller.
-        """
+        """Return the processor's `size`; `longest_edge` is the checkpoint's, in pixels."""
         return {
             "shortest_edge": min(self.least, longest_edge),
             "longest_edge": min(768 * _SQUARE, longest_edge),

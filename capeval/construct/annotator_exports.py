@@ -169,13 +169,9 @@ class AgreeOptions:
 class AnnotatorAgreement:
     """Agreement of two annotators, or of all pairs, on the videos that both finished.
 
-    Attributes
-    ----------
-    drafted : the number of these videos for which the annotators reviewed a model's draft
-    unfinished : the number of videos that one of the two annotators has not finished
-    events, elements : F1 of matched events and elements; contradicting elements are not matched
-    matched : the number of matched elements
-    type, weight : Krippendorff's alpha over the matched elements, nominal and ordinal
+    `events` and `elements` are F1; contradicting elements are not matched. `type` and `weight` are
+    Krippendorff's alpha over the matched elements, nominal and ordinal. `drafted` videos began with
+    a model's draft; `unfinished` ones are left out.
     """
 
     annotators: tuple[str, ...]
@@ -198,7 +194,6 @@ def by_annotators(drafts: Iterable[Draft]) -> dict[str, dict[str, Draft]]:
 
 
 def _agreements(drafts: Iterable[Draft]) -> list[AnnotatorAgreement]:
-    """Return the agreement of all pairs of annotators together, then of each pair."""
     by = by_annotators(drafts)
     found: dict[tuple[str, ...], list[Compared]] = {}
     unfinished = Counter[tuple[str, ...]]()
@@ -384,11 +379,7 @@ class MergedAnnotations(Result):
 
 
 def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> MergedAnnotations:
-    """Merge the annotations of each video, in the order of the indexes.
-
-    All annotators of a video must agree, or an adjudicator must have decided. `drafts` has one
-    version of each annotator; `videos` are the indexes of the kept videos.
-    """
+    """Merge annotations on whose versions all agree, or an adjudicator decided."""
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):
         versions.setdefault(draft.index, []).append(draft)

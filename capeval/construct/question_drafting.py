@@ -121,10 +121,7 @@ class Points:
 def _read_points(
     annotations: Sequence[Annotation], replies: Mapping[str, Caption]
 ) -> tuple[dict[str, Points], dict[str, str]]:
-    """Return a video model's errors by index, and why other replies are unusable.
-
-    `replies` are its replies to the prompt of mcq-errors-v1, as captions.
-    """
+    """Return a video model's errors by index, and why other replies are unusable."""
     found: dict[str, Points] = {}
     unusable: dict[str, str] = {}
     for one in annotations:
@@ -174,7 +171,6 @@ def _items(
 def _read(
     reply: _Questions, *, annotation: Annotation, points: Points, model: str
 ) -> Mapping[str, Any]:
-    """Return the drafted questions as JSON values; raises `ReplyError`."""
     found: dict[str, dict[str, Any]] = {}
     for number, one in enumerate(reply.questions, start=1):
         try:

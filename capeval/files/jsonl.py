@@ -183,10 +183,7 @@ def json_values(
     mend: Callable[[str], str] | None = None,
     on_fault: OnFault | None = None,
 ) -> JsonValues:
-    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON.
-
-    `on_fault` is that of `json_lines`.
-    """
+    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON."""
     text = read_text(path)
     first, _, rest = text.strip().partition("\n")
     if rest and first[0] == "{" and _is_object(first):
@@ -235,7 +232,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def whole_lines(path: Path) -> list[Any]:
-    """Return the values of a file, as `numbered_lines` reads them."""
+    """Return the values that `numbered_lines` reads."""
     return [value for _, value in numbered_lines(path)]
 
 
@@ -265,10 +262,7 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
 def validated_records(
     model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
 ) -> tuple[R, ...]:
-    """Validate all records of a file, given with their places; every index must be unique.
-
-    InputError if there is no record.
-    """
+    """Validate all records of a file, at least one; every index must be unique."""
     seen: dict[str, str] = {}
     result: list[R] = []
     for place, value in records:

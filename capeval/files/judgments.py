@@ -183,7 +183,6 @@ def element_rows(
 
 
 def _annotated(annotation: Annotation) -> dict[str, tuple[str | int, ...]]:
-    """Return type, weight, content and event of each element, as the table has them."""
     return {
         f"{number}.{n}": (
             element.type,
@@ -252,7 +251,6 @@ def load_element_table(
 
 
 def _verdict(annotation: Annotation, rows: Mapping[str, _Row], path: Path) -> Scored:
-    """Return the verdict on a video; InputError if its annotation is another."""
     expected, given = _annotated(annotation), {i: row.annotated for i, row in rows.items()}
     if given != expected:
         other = [i for i in {**expected, **given} if given.get(i) != expected.get(i)]

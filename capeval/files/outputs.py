@@ -35,19 +35,10 @@ def check_json(path: Path, *others: str) -> None:
 def check_output(
     path: Path, inputs: Iterable[Path | str], *, option: str = "--out", own: str = ""
 ) -> None:
-    """Refuse an output that would overwrite what the command reads, or a file of capeval's own.
+    """Refuse an output that is one of the inputs, or has the name of a file of capeval's own.
 
-    A link is followed. `/dev/stdout` and `/dev/null` are allowed. Missing folders are created when
-    the file is written.
-
-    Parameters
-    ----------
-    inputs : files that the command reads, and folders that it reads files of
-    option : its name in messages
-    own : the one of capeval's own names that the output may have, such as scores.json
-
-    UsageError if the output is one of the inputs or the configuration (under any name), has a name
-    of capeval's own files, or is no regular file.
+    Links are followed, and inputs may be folders. `/dev/stdout` and `/dev/null` are allowed. `own`
+    is the one of capeval's own names that the output may have.
     """
     if str(path) in _PLAIN:
         return

@@ -65,7 +65,6 @@ class Keys:
 
     @classmethod
     def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
-        """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
         table.check_whole(columns["video_id"])
         systems = table.names(columns["system"]) if "system" in columns else None
         return cls(table.names(columns["video_id"]), systems)
@@ -102,14 +101,9 @@ def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _HumanFile:
-    """The common parts of human files.
+    """What human files have in common: the `keys` of captions or labels, and the columns.
 
-    Attributes
-    ----------
-    keys : of each caption, or of each label
-    warnings : faults of the data, and rows that were left out
-    columns : the file's own column by the name that capeval has for it
-    header : the names of all columns of the file
+    `columns` has the file's own column by the name that capeval has for it.
     """
 
     file: Path
@@ -122,20 +116,15 @@ class _HumanFile:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
 
 
 @dataclass(frozen=True)
 class RatingTable(_HumanFile):
-    """Ratings of captions.
+    """Ratings of captions, (raters, captions); NaN for a caption that a rater did not rate.
 
-    Attributes
-    ----------
-    ratings : (raters, captions), NaN for a caption that a rater did not rate
-    metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
-    name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
-        if computed from labels
+    `metrics` are the columns that were named as metrics, (captions,) each. `name` is "score", or
+    "covered", "recall", "precision" or "f1" where the ratings were computed from labels.
     """
 
     ratings: NDArray[np.float64]
@@ -143,7 +132,6 @@ class RatingTable(_HumanFile):
     name: str = "score"
 
     def take(self, rows: Sequence[int]) -> RatingTable:
-        """Return the ratings of some of the captions, and the raters who rated one of them."""
         ratings = self.ratings[:, rows]
         # Without any rating left, the error of an empty file is clearer than that of no rater.
         rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
@@ -170,7 +158,6 @@ class LabelTable(_HumanFile):
     places: Sequence[str]
 
     def binary(self) -> LabelTable:
-        """Return labels that say only whether an element is covered."""
         if self.scale == "binary":
             return self
         labels = [COVERAGES[0] if one == "entailment" else COVERAGES[1] for one in self.labels]
@@ -197,16 +184,10 @@ def load_human(
     missing: IfMissing = "error",
     others: bool = False,
 ) -> RatingTable | LabelTable:
-    """Read a human file.
+    """Read a human file; `columns` are its columns by capeval's names, where they differ.
 
-    Parameters
-    ----------
-    metric_columns : columns with scores of metrics
-    columns : the file's columns by capeval's names, where they differ
-    missing : whether a row without a rating is an error, or left out with a warning
-    others : whether a mapped column may be absent, because another file may have it
-
-    InputError or UsageError if the file or the mapping of its columns is not valid.
+    With `others`, a mapped column may be absent, because another file may have it. InputError or
+    UsageError if the file or the mapping is not valid.
     """
     mapped = dict(columns or {})
     _check_mapped(mapped)
@@ -260,7 +241,6 @@ def load_human(
 
 
 def _check_mapped(mapped: Mapping[str, str]) -> None:
-    """Refuse a mapping of names that capeval does not have, or of one column to two names."""
     for role in mapped:
         if role not in ROLES and not _HUMAN.fullmatch(role):
             raise UsageError(
@@ -273,7 +253,6 @@ def _check_mapped(mapped: Mapping[str, str]) -> None:
 
 
 def _wide_columns(table: FileTable, mapped: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns that have the ratings of one rater each, by human, human_2, …"""
     names = {role: name for role, name in mapped.items() if _HUMAN.fullmatch(role)}
     if names or mapped.get("score") in table.header:
         return {role: name for role, name in names.items() if name in table.header}
@@ -307,7 +286,6 @@ def _by_caption(
     keys: Keys,
     metrics: Mapping[str, NDArray[np.float64]],
 ) -> tuple[tuple[str, ...], Keys, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Return raters, captions, ratings and metrics of a table with a row for each rating."""
     raters = table.names(chosen["rater"])
     of_row = [(*key, rater) for key, rater in zip(keys, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, rater")
@@ -328,7 +306,6 @@ def _by_caption(
 
 
 def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
-    """Return the rows of a direct assessment that rate a caption, and warnings about others."""
     video, system = _ASSESSED["video_id"], _ASSESSED["system"]
     rows, kept, warnings = [], [], []
     for row, (given, of) in enumerate(zip(table.names(video), table.names(system), strict=True)):
@@ -406,7 +383,6 @@ class MetricScores:
 
     @property
     def keys(self) -> set[Key]:
-        """The captions that have a score, or a reason why there is none."""
         return {*self.scores, *self.missing}
 
     @property
@@ -444,10 +420,10 @@ def load_metrics(
     name: str,
     columns: Mapping[str, str] | None = None,
 ) -> MetricFile:
-    """Read a file of metric scores.
+    """Read a file of metric scores, with the file's `columns` by capeval's names.
 
     A table has one metric, called `name`: the column of that name, else `score`. A metrics.jsonl
-    can have several: `name:metric` each. `columns` are the file's by capeval's names.
+    can have several: `name:metric` each.
     """
     table = read_table(path)
     stored = {"metric", "value"} <= {*table.header}

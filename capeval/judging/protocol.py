@@ -134,10 +134,7 @@ class JudgeCommandOptions(RunOptions):
 
 @dataclass
 class Tally(Asked):
-    """What judging one caption took; filled in even when judging fails.
-
-    `stage` is the stage that began last; the notes are those of the last repeat.
-    """
+    """What judging one caption took, also where it fails; `stage` is the stage that began last."""
 
     stage: str = ""
 
@@ -233,7 +230,6 @@ class PreparedJudge(ABC):
 
     @property
     def title(self) -> str:
-        """The judge in words, for the beginning of a run."""
         where = f" at {self.base_url}" if self.base_url else ""
         what = f" ({self.description})" if self.description else ""
         with_prompts = f", prompts {self.prompts}" if self.prompts else ""

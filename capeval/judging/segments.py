@@ -126,7 +126,6 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
 
 
 def _clauses(text: str, start: int, end: int, level: int = 0) -> Iterator[int]:
-    """Yield where a sentence is cut: nowhere if it is short."""
     if level == len(_LEVELS):
         while _has_size(text, start, end, _LONGEST + 1):
             start = _between_characters(text, start, start + _LONGEST // 3)

@@ -159,10 +159,7 @@ class OpenAIChatClient:
     async def preflight(
         self, model: str, reasoning: str | None = None, media: Mapping[str, Any] | None = None
     ) -> ChatReply:
-        """Make one small call with every parameter, to find out what the endpoint takes.
-
-        Raises `EndpointRefused`.
-        """
+        """Make one small call with every parameter, to find out what the endpoint takes."""
         # One that stopped answering may be back.
         self._failed_in_a_row = 0
         request = ChatRequest(
@@ -191,7 +188,6 @@ class OpenAIChatClient:
             raise EndpointRefused(f"{self.base_url} refuses {what}{error}{advice}") from None
 
     async def models(self) -> tuple[str, ...]:
-        """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         return model_ids(await self.listing())
 
     async def listing(self, timeout: float | None = None) -> Mapping[str, Any]:
@@ -272,10 +268,7 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them.
-
-        Raises `CallFailed`.
-        """
+        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them."""
         discarded = Usage()
         most = MOST_TOKENS
         while True:

@@ -103,7 +103,6 @@ def beginning_of(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _value_of(text: str, *, printed: bool) -> tuple[Any, str]:
-    """Return the value of a reply, and the text that it was read from."""
     if not text:
         raise FormError(EMPTY)
     try:

@@ -131,7 +131,6 @@ class CallFailed(Exception):
 
 
 def _message(body: Any) -> str:
-    """Return what an endpoint says about a failure, whichever field it is in."""
     names = ("message", "detail", "error")
     # Gateways wrap an error in another, or its JSON in a text.
     while isinstance(body, dict) and (named := [body[key] for key in names if body.get(key)]):

@@ -54,7 +54,6 @@ class ChatRequest:
         }
 
     def parts(self) -> list[Any]:
-        """Return the parts of all messages: texts as strings, other parts unchanged."""
         contents = [message["content"] for message in self.messages]
         parts = [part for one in contents for part in (one if isinstance(one, list) else [one])]
         return [
@@ -129,7 +128,6 @@ class _Replies:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
         return sum((reply.usage for reply in self.replies), Usage())
 
 

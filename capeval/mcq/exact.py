@@ -477,7 +477,6 @@ def _concludes(before: str) -> bool:
 
 
 def _decided(marked: str, mentions: Sequence[_Mention]) -> Reading:
-    """Return the option that all claims state together."""
     several = Reading(None, "several options")
     options = [one.option for one in mentions]
 

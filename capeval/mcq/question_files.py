@@ -71,10 +71,7 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
 
 
 def question_file(named: Path | str) -> Path:
-    """Return the file that a path names, with or without its layout.
-
-    The name or the folder of TUNA-MCQ, which is downloaded if need be, means the file in it.
-    """
+    """Return the file that a path names, with or without its layout, or TUNA-MCQ's own file."""
     _, path = split_format(named, LAYOUTS)
     folder = path
     if str(path) == QUESTIONS and not path.exists():
@@ -115,7 +112,6 @@ class QuestionRecord:
         return InputError(message, file=self.file, where=self.place, field=field)
 
     def name(self, field: str) -> str:
-        """Return a field that is an id or a video's name, or becomes part of one."""
         return self.read(field, _name, self.fields.get(field))
 
     def read(self, field: str, read: Callable[[Any], T], value: Any) -> T:
@@ -128,13 +124,7 @@ class QuestionRecord:
 
 @dataclass(frozen=True)
 class QuestionFile:
-    """What a question file contains.
-
-    Attributes
-    ----------
-    value : of JSON that is one value, that value; else None
-    records : of a table, parquet, JSON lines or a JSON list of objects
-    """
+    """The contents of a question file: one JSON `value`, or `records` of a table or a list."""
 
     file: Path
     value: Any = None
@@ -316,17 +306,10 @@ def _has(*names: str) -> Callable[[QuestionFile], bool]:
 
 @dataclass(frozen=True)
 class QuestionLayout:
-    """A layout of question files.
+    """A layout of question files, recognised by `fits`, and how the right option is given in it.
 
-    Attributes
-    ----------
-    benchmark : its name; empty where each record names it
-    answers : how the right option is given
-    fits : whether a file has this layout, judged by its first record
-    records : yields the records, one for each question, under the file's names
-    names : the file's names for the fields of a question, where they differ
-    ignored : fields that do not become tags
-    reply : the field with a model's reply, in files of predictions
+    `benchmark` is empty where each record names it. `names` are the file's for the fields of a
+    question, where they differ; `ignored` fields become no tags; `reply` has a model's reply.
     """
 
     benchmark: str
@@ -338,7 +321,6 @@ class QuestionLayout:
     reply: str = "prediction"
 
     def questions(self, source: QuestionFile, on_notice: Notices) -> Iterator[tuple[str, Question]]:
-        """Yield the questions of a file that has been read, each with its place."""
         rows = [(one, self._fields(one)) for one in self.records(source, on_notice)]
         for (record, row), letter in zip(rows, self._letters(rows), strict=True):
             tags = dict(row.tags)

@@ -125,7 +125,6 @@ def load_responses(
 
 
 def _first_value(file: Path) -> Any:
-    """Return the value of the first line; None where that is not JSON."""
     try:
         return None if is_binary_table(file) else json.loads(first_line(file))
     except (ValueError, RecursionError):
@@ -222,7 +221,6 @@ _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
 def _of_log(
     source: QuestionFile, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
-    """Return the responses of a log of lmms-eval's, which has no options."""
     file, first = source.file, source.records[0].fields
     if not questions:
         message = "lmms-eval's log has replies only; name the questions with --questions"
@@ -247,7 +245,6 @@ def _of_log(
 
 
 def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
-    """Return the question in a row (from 0); its answer must be the target."""
     number, target = record.fields["doc_id"], record.fields.get("target")
     if type(number) is not int or not 0 <= number < len(questions):
         raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
@@ -342,8 +339,7 @@ def benchmark_files(
     """Return the files of a layout, `tomato` or `video-mme`, by their paths under `out`.
 
     A failed call is left out of TOMATO's files, so that its code asks again, and has an empty
-    response in Video-MME's template, whose script leaves it out. Raises `InputError` where a
-    response is to another benchmark, and `UsageError` without a model for TOMATO's names of files.
+    response in Video-MME's template. InputError for responses to another benchmark.
     """
     if layout == "video-mme":
         return {out: dumps(_template(responses), indent=4) + "\n"}

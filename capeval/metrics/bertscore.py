@@ -53,15 +53,11 @@ _SPACED = frozenset({"roberta", "gpt2"})
 
 
 class BERTScoreSettings(Settings):
-    """How texts are compared.
+    """How texts are compared: by a model of the hub or a folder, and so many of its layers.
 
-    Attributes
-    ----------
-    model : a name of the hub, or a folder such as ./mine
-    layer : how many of its layers to use; by default the authors' choice for the model
-    idf : whether tokens are weighted by their inverse document frequency in the references
-    rescale : the language of the authors' baseline of the model, such as "en", or a file
-    batch_size : how many texts are embedded together; captions are written after each batch
+    With `idf`, tokens are weighted by their inverse document frequency in the references. `rescale`
+    is the language of the authors' baseline of the model, such as "en", or a file. Captions are
+    written after each batch.
     """
 
     model: str = "roberta-large"
@@ -192,7 +188,6 @@ class BERTScore(Metric):
         return Values({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)
 
     def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
-        """Return the means; report how many texts were cut."""
         cuts = Counter(name for _, one in scored for name in one.details.get("cut", ()))
         if cuts:
             longer = " and ".join(counted(n, name) for name, n in sorted(cuts.items()))
@@ -205,7 +200,6 @@ def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, flo
     """Return precision, recall and F1 of unrelated sentences, and their identity.
 
     `wanted` is a language of the package's baselines of the model, or a file of lines LAYER,P,R,F.
-    Raises `InputError`, and `UsageError` if there is no such baseline.
     """
     import bert_score
 

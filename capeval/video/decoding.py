@@ -284,10 +284,7 @@ _NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
-    """Decodes with PyAV (FFmpeg), with a thread for every core.
-
-    Frames are scaled to `size`, width and height, where it is given.
-    """
+    """Decodes with PyAV (FFmpeg) on all cores; scales frames to `size`, width and height."""
 
     def __init__(self, size: tuple[int, int] | None = None) -> None:
         self._size = size
@@ -300,10 +297,7 @@ class PyAVDecoder:
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses, upright.
-
-        VideoError if the file has no video that can be decoded.
-        """
+        """Return the frames that `policy` chooses, upright; raises `VideoError`."""
         video = _Video(path, cancel)
         if video.pts:
             with suppress(_Disagreement):
@@ -468,10 +462,7 @@ _DECODERS: Mapping[str, Callable[[], PyAVDecoder]] = {"pyav": PyAVDecoder, "deco
 
 
 def decoder_named(name: str) -> PyAVDecoder:
-    """Return the decoder of that name; it is safe to call from several threads.
-
-    UsageError if there is none of that name; MissingExtra if it is not installed.
-    """
+    """Return a decoder, which is safe to call from several threads; UsageError if it is unknown."""
     if name not in _DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(_DECODERS)}")
     return _DECODERS[name]()
@@ -497,10 +488,9 @@ class FrameReader(Protocol):
 def open_reader(
     policy: str | Policy, decoder: str = "pyav", *, allow_damaged: bool = False
 ) -> FrameReader:
-    """Return the reader for a policy, or one in the syntax of `--frames`.
+    """Return the reader for a policy; UsageError if the policy or the decoder is unknown.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
-    UsageError if the policy or the decoder is unknown; MissingExtra if that is not installed.
     """
     chosen = read_policy(policy) if isinstance(policy, str) else policy
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)
