@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from capeval.errors import MissingExtra, UsageError
-from capeval.files.jsonl import write_atomic
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, write_atomic
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.show.numbers import plain_number, tenths
 from capeval.show.result import Output, Result

@@ -21,8 +21,7 @@ from capeval.construct.asked_items import check_unedited, seal
 from capeval.construct.drafts import Draft, DraftEvent, Place
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
-from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, dumps, parse_json, read_text, validated, write_atomic
 from capeval.judging.lexical import content_words, relation
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES

@@ -24,8 +24,7 @@ from capeval.construct.asked_items import (
 )
 from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
-from capeval.files.jsonl import write_jsonl
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, write_jsonl
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply

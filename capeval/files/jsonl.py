@@ -1,6 +1,7 @@
 """Text, JSON and JSON lines: read strictly, appended line by line, written whole or not at all.
 
-Every mistake of a file is an `InputError` of one line.
+Every mistake of a file is an `InputError` of one line. Where a command is to write is checked
+before any work, so that no input is destroyed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +21,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from capeval.errors import InputError
+from capeval.config import config_file
+from capeval.errors import InputError, UsageError
 from capeval.schema import Caption, Reference, Video
 from capeval.text import complaint, cut, nearest, shown
 
@@ -392,3 +395,66 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
     """Write JSON lines atomically."""
     write_atomic(path, (dumps(value) + "\n" for value in values))
+
+
+# ---- Outputs that a user names ----------------------------------------------------------------
+
+# Written to in place: replacing a device with a file would break other programs.
+_OTHER_KINDS = (".csv", ".tsv", ".xlsx", ".parquet", ".md", ".tex", ".txt", ".html", ".pdf")
+_PLAIN = ("/dev/stdout", "/dev/null")
+# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
+# be taken for one later. Some file systems ignore case.
+_OWN = re.compile(
+    r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
+    r"|(manifest|judge|scores|calibrated)\.json"
+    r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
+    re.IGNORECASE,
+)
+
+
+def check_json(path: Path, *others: str) -> None:
+    """Refuse a name for JSON that looks like another kind of file, unless it is one of `others`."""
+    if path.suffix.lower() in _OTHER_KINDS and path.suffix.lower() not in others:
+        kinds = ", ".join((".json", *others))
+        raise UsageError(f"--out: {path}: the result is written as {kinds}; choose such a name")
+
+
+def check_output(
+    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", own: str = ""
+) -> None:
+    """Refuse an output that is one of the inputs, or has the name of a file of capeval's own.
+
+    Links are followed, and inputs may be folders. `/dev/stdout` and `/dev/null` are allowed. `own`
+    is the one of capeval's own names that the output may have.
+    """
+    if str(path) in _PLAIN:
+        return
+    target = Path(os.path.realpath(path))
+    why = ""
+    if not path.name or target.is_dir():
+        why = "is a folder; name a file in it"
+    elif target.exists() and not target.is_file():
+        why = "is no regular file; choose another"
+    elif any(_is_read(Path(file), target) for file in (*inputs, config_file())):
+        why = "is one of the files to be read; choose another"
+    elif target.name.lower() != own and _OWN.fullmatch(target.name):
+        why = "has a name that capeval uses itself; choose another"
+    if why:
+        raise UsageError(f"{option}: {path} {why}")
+
+
+def _is_read(file: Path, target: Path) -> bool:
+    if not (file.exists() and target.exists()):
+        return Path(os.path.realpath(file)) == target
+    # Around the working folder, earlier outputs are in it too, and may be replaced.
+    inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
+    # Hard links have paths of their own.
+    return file.samefile(target) or (inside and target.is_relative_to(file.resolve()))
+
+
+def write_output(path: Path, text: str | bytes) -> None:
+    """Write a file that `check_output` has accepted, completely or not at all."""
+    if str(path) == "/dev/stdout" and isinstance(text, str):
+        sys.stdout.write(printable_json(text) if text.startswith(("{", "[")) else text)
+    elif str(path) not in _PLAIN:
+        write_atomic(path, text)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output
 from capeval.mcq.grades import (
     GradedItem,
     GradedRun,

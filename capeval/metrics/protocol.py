@@ -132,7 +132,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Context:
-    """The user's choices: the `device` of local models, and the chat model, if the metric has one."""
+    """The user's choices: the `device` of local models, and a chat model, for metrics with one."""
 
     device: str | None = None
     chat: Chat | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from capeval.errors import InputError, UsageError
-from capeval.files.outputs import check_output, write_output
+from capeval.files.jsonl import check_output, write_output
 from capeval.files.ratings import Keys
 from capeval.files.tables import Name, csv_of_rows, escape, read_table
 from capeval.options import (

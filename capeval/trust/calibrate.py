@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from capeval.errors import InputError
+from capeval.files.jsonl import check_json, check_output
 from capeval.files.judgments import caption_hash
-from capeval.files.outputs import check_json, check_output
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.options import (
     OUTPUT,
