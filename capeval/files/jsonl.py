@@ -171,39 +171,30 @@ def json_lines(
 class JsonValues:
     """The values of a list, of JSON lines, or one value, each with its place.
 
-    `whole` is JSON that is not JSON lines; `mended` the place of a mistake that was mended.
+    `whole` is JSON that is not JSON lines.
     """
 
     records: Sequence[tuple[str, Any]]
     whole: Any = None
-    mended: str = ""
 
 
 def json_values(
     path: Path,
+    text: str | None = None,
     *,
     nan: bool = False,
-    mend: Callable[[str], str] | None = None,
     on_fault: OnFault | None = None,
 ) -> JsonValues:
-    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON."""
-    text = read_text(path)
+    """Read JSON or JSON lines, by the first line; `text` replaces the file's own."""
+    text = read_text(path) if text is None else text
     first, _, rest = text.strip().partition("\n")
     if rest and first[0] == "{" and _is_object(first):
         lines = json_lines(text, file=path, nan=nan, on_fault=on_fault)
         return JsonValues([(f"line {n}", value) for n, value in lines])
-    mended = ""
-    try:
-        whole = parse_json(text, file=path, nan=nan)
-    except InputError as fault:
-        if mend is None:
-            raise
-        whole, mended = parse_json(mend(text), file=path, nan=nan), fault.where
+    whole = parse_json(text, file=path, nan=nan)
     if isinstance(whole, list):
-        records = [(f"entry {n}", value) for n, value in enumerate(whole, start=1)]
-    else:
-        records = [("line 1", whole)]
-    return JsonValues(records, whole, mended)
+        return JsonValues([(f"entry {n}", one) for n, one in enumerate(whole, start=1)], whole)
+    return JsonValues([("line 1", whole)], whole)
 
 
 def json_records(path: Path, on_fault: OnFault | None = None) -> Sequence[tuple[str, Any]]:

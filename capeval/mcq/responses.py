@@ -24,16 +24,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import recorded_reply
 from capeval.files.jsonl import dumps, first_line, json_lines, read_text, validated
-from capeval.files.tables import is_binary_table
+from capeval.files.tables import Name, is_binary_table
 from capeval.mcq.question_files import (
     LAYOUTS,
-    NameField,
     QuestionFile,
     QuestionRecord,
     harness_id,
     read_source,
     record_of,
-    tag_value,
 )
 from capeval.options import Notices, ignore
 from capeval.runs.folder import RunFolder, file_of, shards_in
@@ -134,9 +132,6 @@ def _first_value(file: Path) -> Any:
 def _lines(file: Path) -> Iterator[Response]:
     for number, value in json_lines(read_text(file), file=file):
         where = f"line {number}"
-        record = record_of(file, where, value)
-        for name in record.fields.keys() - Response.model_fields.keys():
-            record.read(name, tag_value, record.fields[name])
         one = validated(Response, value, file=file, where=where)
         letters = OPTION_LETTERS[: len(one.options)]
         if not 2 <= len(one.options) == len(letters) or one.answer not in [*letters]:
@@ -156,7 +151,7 @@ _WHOLE_VIDEO = -1
 class _TomatoLine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: NameField
+    id: Name
     question: Text
     response: str | None
     all_choices: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -26,7 +27,19 @@ VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\
 
 Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
 Name = Annotated[Text, BeforeValidator(id_text)]
-Tag = str | int | float | bool | None | list[str]
+
+
+def _tag_value(value: Any) -> Any:
+    # A table's empty field of numbers is not a number.
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if is_list or (isinstance(value, str | int | float) and value not in (math.inf, -math.inf)):
+        return value
+    raise ValueError("must be text, a number, true, false, null or a list of texts")
+
+
+Tag = Annotated[str | int | float | bool | list[str] | None, BeforeValidator(_tag_value)]
 """The value of a benchmark's own field, such as a task type."""
 
 
