@@ -24,6 +24,9 @@ Any other exception is a bug (exit 1).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from capeval.text import one_line
 
 
@@ -82,6 +85,15 @@ class MissingExtra(UsageError):
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
         how = f"pip install '.[{extra}]' in the clone of capeval{otherwise}"
         super().__init__(f"{what_needs_what} (not installed): {how}")
+
+
+@contextmanager
+def needing(what_needs_what: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import of the block fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(what_needs_what, extra) from None
 
 
 class RunLocked(CapevalError):

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -195,7 +196,13 @@ def check_vocabulary(model: str, tokenizer: Any) -> None:
 
 @contextmanager
 def one_line_errors(model: str) -> Iterator[None]:
-    """Turn any error of transformers over a checkpoint into one line."""
+    """Turn any error of transformers over a checkpoint into one line, and hide its messages."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        # An error is then one line.
+        transformers.logging.disable_progress_bar()
     try:
         yield
     except CapevalError:

@@ -22,7 +22,7 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
-from capeval.errors import MissingExtra, ReplyError, RequestRefused, RetriesExhausted, UsageError
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError, needing
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.tracing import about
@@ -47,10 +47,8 @@ class ImageForm:
     max_side: int | None = None
 
     def __post_init__(self) -> None:
-        try:
+        with needing("sending frames needs Pillow", "frames"):
             import PIL  # noqa: F401
-        except ImportError:
-            raise MissingExtra("sending frames needs Pillow", "frames") from None
 
     def settings(self) -> dict[str, Any]:
         quality = None if self.kind == "png" else self.quality

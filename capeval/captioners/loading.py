@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import transformers
 from jinja2.exceptions import TemplateError
 from transformers import (
     AutoConfig,
@@ -72,10 +70,6 @@ def load_model(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
     """Load the model of an entry; options replace the entry's values. Raises `UsageError`."""
-    transformers.logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        # An error is then one line.
-        transformers.logging.disable_progress_bar()
     model = entry.hub or entry.name
     written = options.max_new_tokens or entry.max_new_tokens
     with one_line_errors(model):

@@ -121,7 +121,6 @@ class SimpleCaptioner(Protocol):
 
     def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes | Awaitable[Outcomes]:
         """Return one caption per request, in order; a method that is not async runs in a thread."""
-        ...
 
 
 class Captioner(Protocol):
@@ -130,12 +129,10 @@ class Captioner(Protocol):
     @property
     def name(self) -> str:
         """The model's name in the run and the caption lines."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All settings that affect a caption, except frames and prompt; constant within a run."""
-        ...
 
     @property
     def batch_size(self) -> int:
@@ -143,12 +140,10 @@ class Captioner(Protocol):
 
         All have the same number of frames, unless the object has a true `mixes_frame_counts`.
         """
-        ...
 
     @property
     def concurrency(self) -> int:
         """How many calls of `caption` may run at a time."""
-        ...
 
     async def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes:
         """Return one outcome per request, in order.
@@ -158,7 +153,6 @@ class Captioner(Protocol):
         EndpointRefused, EndpointDown, BudgetReached
             No video can be captioned any more.
         """
-        ...
 
     async def aclose(self) -> None: ...
 

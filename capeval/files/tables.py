@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from capeval.errors import InputError, MissingExtra, UsageError
+from capeval.errors import InputError, UsageError, needing
 from capeval.files.jsonl import (
     first_line,
     json_object,
@@ -391,11 +391,9 @@ def _of_json(path: Path) -> FileTable:
 
 
 def _of_parquet(path: Path, data: bytes) -> FileTable:
-    try:
+    with needing("reading parquet needs pyarrow", "data"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("reading parquet needs pyarrow", "data") from None
     try:
         found = parquet.ParquetFile(pyarrow.BufferReader(data)).read(use_threads=False)
         rows = found.to_pylist()

@@ -176,12 +176,10 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Name and version, such as `my-judge-1`; it names the judge's folder in a run."""
-        ...
 
     @property
     def is_baseline(self) -> bool:
         """Whether this is a baseline, whose scores are not to be reported."""
-        ...
 
     @property
     def judge(self) -> Callable[..., Found | Awaitable[Found]]:
@@ -190,7 +188,6 @@ class Judge(Protocol):
         It may be a coroutine function; if it is not, it runs in a thread. It also receives the
         keywords `repeat` (from 0) and `tally` if it has parameters of these names.
         """
-        ...
 
 
 class PreparedJudge(ABC):

@@ -120,7 +120,6 @@ class ChatClient(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one paid call; raises `EndpointError`."""
-        ...
 
 
 class _Replies:

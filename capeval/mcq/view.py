@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.errors import InputError, UsageError, VideoError, needing
 from capeval.files.jsonl import read_bytes, reading, why_missing
 from capeval.files.videos import SUFFIXES
 from capeval.runs.concurrency import Recent
@@ -217,10 +217,8 @@ def parse_subtitles(text: str) -> tuple[Cue, ...]:
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
     """
-    try:
+    with needing("reading subtitles needs pysubs2", "frames"):
         from pysubs2 import SSAFile
-    except ImportError:
-        raise MissingExtra("reading subtitles needs pysubs2", "frames") from None
     # Files that were converted twice have an empty line, as it seems, after every line.
     text = text.removeprefix("\ufeff").replace("\r\r\n", "\n")
     text = _INSIDE.sub(lambda found: " " if found[1] else "", text)

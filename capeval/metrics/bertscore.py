@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -224,14 +223,10 @@ def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, flo
 def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[Any, Any]:
     """Return the first layers of a model in float32, and its tokenizer; raises `UsageError`."""
     import torch
-    import transformers
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     from capeval.local_models import check_complete, check_vocabulary, one_line_errors
 
-    transformers.logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        transformers.logging.disable_progress_bar()
     model = source.model
     with one_line_errors(model):
         config = AutoConfig.from_pretrained(model, **source.arguments)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.errors import MissingExtra, UsageError, VideoError
+from capeval.errors import MissingExtra, UsageError, VideoError, needing
 from capeval.text import one_line
 from capeval.video.sampling import FrameSet, Policy, Timeline, read_policy
 
@@ -288,10 +288,8 @@ class PyAVDecoder:
 
     def __init__(self, size: tuple[int, int] | None = None) -> None:
         self._size = size
-        try:
+        with needing("decoding needs PyAV", "frames"):
             import av
-        except ImportError:
-            raise MissingExtra("decoding needs PyAV", "frames") from None
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
     def read(
