@@ -26,7 +26,6 @@ from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.local_models import (
     Checkpoint,
-    Placement,
     check_complete,
     check_spread,
     find_checkpoint,
@@ -110,7 +109,47 @@ def load_model(
             # From the whole distribution, as an endpoint does that is given only a temperature.
             decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
         weights = source.identity(on_notice)
-        return _finished(source, parts, loaded, placement, decoding, weights)
+    tokenizer = parts.tokenizer
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    loaded.eval()
+    quantised = quantisation(loaded.config.to_dict())
+    # Some kernels for packed weights work in another precision than requested.
+    dtype = placement.dtype if quantised is None else loaded.dtype
+    generation = _greedy(loaded, tokenizer, decoding)
+    recorded = {
+        name: value
+        for name, value in _plain(generation.to_dict()).items()
+        if value is not None and name not in _UNRECORDED
+    }
+    penalty = None
+    if not parts.penalises_prompt:
+        penalty, generation.repetition_penalty = generation.repetition_penalty, None
+    # Defaults of every call come from here, so that nothing unrecorded takes effect.
+    loaded.generation_config = generation
+    return LoadedModel(
+        model=loaded,
+        tokenizer=tokenizer,
+        inputs=parts.inputs,
+        generation=generation,
+        device=placement.device,
+        placed=str(placement),
+        dtype=dtype,
+        revision=source.revision,
+        context=_context_length(loaded.config.get_text_config()),
+        penalty=penalty,
+        mixes_frame_counts=parts.mixes_frame_counts,
+        settings={
+            "dtype": str(dtype).removeprefix("torch."),
+            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
+            "generation": recorded,
+            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
+            # Not a folder's name, which may change.
+            "weights": weights if isinstance(weights, str) else {"sha256": weights["sha256"]},
+            **parts.settings,
+        },
+    )
 
 
 def _llava_video(source: Checkpoint, entry: ModelEntry) -> _Parts:
@@ -198,58 +237,6 @@ def _native(source: Checkpoint, entry: ModelEntry, written: int) -> _Parts:
         settings={"system_prompt": entry.system, "processor": recorded, **settings},
         mixes_frame_counts=config.model_type in PACKED,
         decoding={} if bounds is None else bounds.decoding,
-    )
-
-
-def _finished(
-    source: Checkpoint,
-    parts: _Parts,
-    loaded: Any,
-    placement: Placement,
-    decoding: Mapping[str, Any],
-    weights: Mapping[str, str] | str,
-) -> LoadedModel:
-    """Return a model with its decoding, which is greedy unless `decoding` says otherwise."""
-    tokenizer = parts.tokenizer
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    loaded.eval()
-    quantised = quantisation(loaded.config.to_dict())
-    # Some kernels for packed weights work in another precision than requested.
-    dtype = placement.dtype if quantised is None else loaded.dtype
-    generation = _greedy(loaded, tokenizer, decoding)
-    recorded = {
-        name: value
-        for name, value in _plain(generation.to_dict()).items()
-        if value is not None and name not in _UNRECORDED
-    }
-    penalty = None
-    if not parts.penalises_prompt:
-        penalty, generation.repetition_penalty = generation.repetition_penalty, None
-    # Defaults of every call come from here, so that nothing unrecorded takes effect.
-    loaded.generation_config = generation
-    return LoadedModel(
-        model=loaded,
-        tokenizer=tokenizer,
-        inputs=parts.inputs,
-        generation=generation,
-        device=placement.device,
-        placed=str(placement),
-        dtype=dtype,
-        revision=source.revision,
-        context=_context_length(loaded.config.get_text_config()),
-        penalty=penalty,
-        mixes_frame_counts=parts.mixes_frame_counts,
-        settings={
-            "dtype": str(dtype).removeprefix("torch."),
-            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
-            "generation": recorded,
-            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
-            # Not a folder's name, which may change.
-            "weights": weights if isinstance(weights, str) else {"sha256": weights["sha256"]},
-            **parts.settings,
-        },
     )
 
 

@@ -213,12 +213,8 @@ class PreparedJudge(ABC):
     ) -> Verdict:
         """Return the verdict on a caption that is not empty.
 
-        Raises
-        ------
-        JudgeError, ReplyError, RequestRefused, RetriesExhausted
-            This caption could not be judged.
-        EndpointRefused, EndpointDown, BudgetReached
-            No caption can be judged any more.
+        `JudgeError`, `ReplyError`, `RequestRefused` and `RetriesExhausted` leave this caption
+        unscored; `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
 
     def close(self) -> None:

@@ -188,12 +188,7 @@ class Metric(ABC):
         """Score captions, and call `record` once for each, as soon as its values are known.
 
         Empty captions are among them: the metric defines their values. A failure of one caption is
-        recorded as `NoValues`.
-
-        Raises
-        ------
-        EndpointRefused, EndpointDown, BudgetReached
-            No more captions can be scored.
+        recorded as `NoValues`; `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
 
     def expected(self, items: Sequence[Item]) -> Usage:
