@@ -55,7 +55,6 @@ def _version(name: str) -> str:
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 # Configuration, tokenizer (also sentencepiece and tiktoken) and processor; not README and pictures.
 _OTHER = (".json", ".jinja", ".txt", ".model", ".tiktoken")
-# Left by training; nothing is loaded from them.
 _UNUSED = frozenset(
     {"trainer_state.json", "training_args.bin", "all_results.json", "train_results.json"}
     | {"optimizer.pt", "scheduler.pt", "eval_results.json", "requirements.txt", "LICENSE.txt"}
@@ -64,7 +63,6 @@ _UNUSED = frozenset(
 _WORTH_A_NOTICE = 2 << 30
 # Hashing is limited by the disk; more threads would only compete for it.
 _THREADS = 4
-# transformers looks for these first.
 _PREFERRED = ("model.safetensors", "model.safetensors.index.json")
 
 

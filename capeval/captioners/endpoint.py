@@ -128,7 +128,6 @@ class EndpointCaptioner:
     max_new_tokens: int = 1024
     temperature: float | None = 0.0
     concurrency: int = 32
-    # The endpoint batches by itself.
     batch_size: ClassVar[int] = 1
     takes_system_prompts: ClassVar[bool] = True
 

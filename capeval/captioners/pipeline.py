@@ -122,7 +122,6 @@ class _Pipeline:
             async with asyncio.TaskGroup() as group:
                 await self._run(iter(jobs), group)
         except BaseExceptionGroup as several:
-            # Such as of a captioner whose batch size can no longer be read.
             raise several.exceptions[0] from several
         finally:
             self._cancel.set()

@@ -323,7 +323,6 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
 
 # ---- Merging -------------------------------------------------------------------------------------
 
-# The number of open videos, or of comments, without --full.
 _MOST_LINES = 10
 
 _NOT_WRITTEN: Any = {

@@ -105,7 +105,6 @@ def read_captions(
         columns = {"index": "video", "caption": "prediction"}
     notices, rows = _joined(path, records, known, columns, table)
     if has_blanks:
-        # Any missing caption leaves an empty cell.
         rows = [(p, row | {"caption": _cell(row.get("caption"))}) for p, row in rows]
     found = _usable(path, rows)
     notices = [f"{path}: {notice}" for notice in ([how] if how else notices)]

@@ -23,7 +23,6 @@ from capeval.text import complaints, counted, nearest, normalised, shown, with_p
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
 
-# The words, and the punctuation marks one by one.
 _TOKEN = re.compile(r"(?:\w\u0300*+)++|[^\w\s\u0300]")
 
 

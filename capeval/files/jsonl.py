@@ -90,7 +90,6 @@ def first_line(path: Path) -> str:
             with path.open(encoding="utf-8-sig", errors="replace") as file:
                 if line := next(filter(None, map(str.strip, file)), ""):
                     return line
-    # It raises an error that names the problem.
     return read_text(path)
 
 
@@ -376,7 +375,6 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        # The user does not know the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
@@ -439,7 +437,6 @@ def _is_read(file: Path, target: Path) -> bool:
         return Path(os.path.realpath(file)) == target
     # Around the working folder, earlier outputs are in it too, and may be replaced.
     inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
-    # Hard links have paths of their own.
     return file.samefile(target) or (inside and target.is_relative_to(file.resolve()))
 
 

@@ -50,7 +50,6 @@ def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
             for part in message["content"]
             if part.get("reference") is not None
         ]
-        # An empty list of events is a list: the video has none.
         found["events"] = record["extra_info"].get("events")
     return found
 

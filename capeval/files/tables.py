@@ -47,7 +47,6 @@ _FORMULA = r"\s*[=+\-@＝＋－＠|%]"
 _ESCAPED = re.compile(rf"'+{_FORMULA}")
 _LIVE = re.compile(rf"'*{_FORMULA}")
 
-# Marks of a missing value in tables.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 # Statistics add up squares and cubes of numbers, which must stay within the range of floats.
 _LARGEST = 1e100
@@ -338,7 +337,6 @@ def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[tuple[Any, ...]]]:
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
-        # About styles and extensions that do not matter here.
         warnings.simplefilter("ignore")
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=computed)
         visible = [one for one in book.worksheets if one.sheet_state == "visible"]

@@ -141,7 +141,6 @@ def load_prompts(
     if explain and used.explain is None:
         raise _no_reasons(path)
     files = {**used.model_dump(), **({"classify": used.explain} if explain else {})}
-    # Other segments are other questions.
     digest = hashlib.sha256(f"{text}\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
     for stage in _PLACEHOLDERS:
@@ -395,7 +394,6 @@ class PublishedContract(Contract):
         self.schemas: Mapping[Stage, ReplySchema] = {}  # an endpoint's schema is of an object
 
     def max_tokens(self, stage: Stage, items: int) -> int:
-        # Events and elements are copied.
         return 512 + {"split": 80, "match": 16, "classify": 96}[stage] * items
 
     def reply_tokens(self, stage: Stage, items: int) -> int:

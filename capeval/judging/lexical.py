@@ -44,7 +44,6 @@ _FUNCTION_WORDS = """
     have had having do does did doing will would shall should can could may might must there here
     also too very just again even only both of to at by for from with on s t
 """
-# Each word of a pole excludes the words of the other poles.
 _OPPOSITES = """
     left | right
     up upward | down downward

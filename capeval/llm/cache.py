@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS replies (
 # replies are kept in memory, and written with one that comes later.
 BUSY_SECONDS = 0.3
 RETRY_SECONDS = 3.0
-# Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
 STATE_NAMES = {
@@ -199,7 +198,6 @@ class ReplyCache:
             how = "written" if writes else "read"
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
-            # The next reply begins a new file.
             self._disconnect()
             now = time.strftime("%Y%m%d-%H%M%S")
             aside = self.path.with_name(f"{self.path.name}-damaged-{now}")

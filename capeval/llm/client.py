@@ -48,7 +48,6 @@ NEAREST_MODELS = 8
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
 
-# What to do about a connection that failed, by what its error says.
 _CONNECTION_ADVICE = (
     ("timeout", "if it is only slow, raise --timeout"),
     (
@@ -160,7 +159,6 @@ class OpenAIChatClient:
         self, model: str, reasoning: str | None = None, media: Mapping[str, Any] | None = None
     ) -> ChatReply:
         """Make one small call with every parameter, to find out what the endpoint takes."""
-        # One that stopped answering may be back.
         self._failed_in_a_row = 0
         request = ChatRequest(
             *(model, PREFLIGHT, 16), schema=PREFLIGHT_SCHEMA, reasoning=reasoning, media=media

@@ -37,13 +37,11 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 _LIMIT = re.compile(
     r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
 )
-# What is said of a field that the endpoint does not have.
 _UNKNOWN = re.compile(
     "(?i)unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
     "|not permitted|instead of"
 )
 _PROMPT = re.compile("(?i)prompt|input|messages|context length")
-# How endpoints name a parameter, where that is not its own name.
 _ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
 

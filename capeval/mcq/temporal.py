@@ -336,7 +336,6 @@ class Temporal(Result, Part):
         upper, lower = (self.runs[role].label for role in (measure.upper, measure.lower))
         if measure.share:
             return f"Right with {upper}, wrong with {lower}"
-        # The heading names both runs, so that the name need not say which frame it is.
         return f"{measure.title.partition(',')[0]} ({upper} / {lower})"
 
     def _about_runs(self) -> list[str]:

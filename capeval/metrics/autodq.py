@@ -36,9 +36,7 @@ UNGROUPED = "(no group)"
 
 # The prompt asks for so many events at most; further events are used too, with a note.
 _MOST_EVENTS = 10
-# Far more than ten events take: a model in a loop is cut off.
 _MOST_EXTRACTED_TOKENS = 1024
-# Of one answer, with its keys.
 _ANSWER_TOKENS = 14
 
 

@@ -79,7 +79,6 @@ class BERTScore(Metric):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        # Imported first: the modules below import them.
         require_packages(("torch", "transformers", "bert_score"), "bertscore")
         from bert_score.utils import get_hash, model2layers
 
@@ -242,7 +241,6 @@ def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[
         loaded, info = AutoModel.from_pretrained(
             model, config=config, dtype=torch.float32, output_loading_info=True, **source.arguments
         )
-    # BERTScore does not use a pooler.
     missing = [name for name in info["missing_keys"] if "pooler" not in name]
     check_complete(model, {"missing_keys": missing})
     if tokenizer.model_max_length > _NO_LENGTH:

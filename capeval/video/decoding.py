@@ -88,7 +88,6 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
             f"file:{path}", "r", container_options=_OPTIONS, timeout=_TIMEOUT, **tolerant
         )
     except av.ArgumentError:
-        # Of a format that is not in our list.
         raise VideoError("is not a video (text, a picture or a playlist)", file=path) from None
     except av.FFmpegError as fault:
         is_system = isinstance(fault, OSError) and not isinstance(fault, ValueError)
@@ -312,7 +311,6 @@ class PyAVDecoder:
             choice = policy.choose(timeline)
         except ValueError as fault:
             raise VideoError(str(fault), file=path) from None
-        # Where each frame of the video goes, also more than once.
         places: dict[int, list[int]] = {}
         for place, index in enumerate(choice.indices):
             places.setdefault(index, []).append(place)
