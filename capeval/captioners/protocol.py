@@ -144,7 +144,7 @@ class Captioner(Protocol):
     async def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes:
         """Return one outcome per request, in order.
 
-        Raises `EndpointRefused`, `EndpointDown` or `BudgetReached` if no video can be captioned any more.
+        `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
 
     async def aclose(self) -> None: ...

@@ -37,7 +37,7 @@ from capeval.options import (
 )
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Provenance, Scored, Usage, Verdict, flaw_of
-from capeval.text import complaint, describe, raised_at, shown
+from capeval.text import complaint, described, shown
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
@@ -249,7 +249,7 @@ def load_judge(name: str) -> PreparedJudge:
     """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     what = f"the judge {shown(name)} cannot be loaded"
-    with blaming(lambda error: UsageError(f"{what}: {_described(error)}"), passing=()):
+    with blaming(lambda error: UsageError(f"{what}: {described(error)}"), passing=()):
         judge = make()
     return prepare_judge(judge, shown(name))
 
@@ -264,7 +264,7 @@ def prepare_judge(judge: object, label: str = "") -> PreparedJudge:
     what = f"the judge {label or type(judge).__name__} cannot be used"
     if isinstance(judge, type):
         raise UsageError(f"{what}: it is a class; pass an object, {judge.__name__}()")
-    with blaming(lambda error: UsageError(f"{what}: {_described(error)}")):
+    with blaming(lambda error: UsageError(f"{what}: {described(error)}")):
         method = getattr(judge, "judge", None)
         if not callable(method):
             raise UsageError(f"{what}: it has no method judge(annotation, caption)")
@@ -307,7 +307,7 @@ class _LocalJudge(PreparedJudge):
         call = partial(self._judge, annotation, caption, **keywords)
         what = f"the judge {shown(self.name)}"
         with blaming(
-            lambda error: JudgeError(f"{what} failed: {_described(error)}"),
+            lambda error: JudgeError(f"{what} failed: {described(error)}"),
             passing=(EndpointRefused, EndpointDown, BudgetReached),
         ):
             if inspect.iscoroutinefunction(self._judge):
@@ -336,7 +336,3 @@ def _checked(found: object, annotation: Annotation) -> Verdict:
                 f"it matches reference event {later} after {earlier}; matches never decrease"
             )
     return verdict
-
-
-def _described(error: BaseException) -> str:
-    return describe(error) + raised_at(error)
