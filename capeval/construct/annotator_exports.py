@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from capeval.construct.asked_items import check_unedited, seal
-from capeval.construct.drafts import Draft, DraftEvent, Place
+from capeval.construct.drafts import Draft, Place
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import check_output, dumps, parse_json, read_text, validated, write_atomic
@@ -90,7 +90,11 @@ def align(first: Draft, second: Draft) -> Alignment:
     from scipy.optimize import linear_sum_assignment
 
     both = (first, second)
-    events = _in_order(_similarities(*([_text(e) for e in one.events] for one in both)))
+    texts = (
+        [" ".join([e.event, *(part.content for part in e.visual_elements)]) for e in one.events]
+        for one in both
+    )
+    events = _in_order(_similarities(*texts))
     places = [
         [(i, e) for i, event in enumerate(one.events) for e in range(len(event.visual_elements))]
         for one in both
@@ -110,10 +114,6 @@ def align(first: Draft, second: Draft) -> Alignment:
         (one, counterpart.get(one)) for one in places[0]
     ]
     return Alignment(events, [*elements, *((None, one) for one in places[1] if one not in found)])
-
-
-def _text(event: DraftEvent) -> str:
-    return " ".join([event.event, *(element.content for element in event.visual_elements)])
 
 
 def _similarities(first: Sequence[str], second: Sequence[str]) -> Floats:

@@ -236,10 +236,9 @@ def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
 
 def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for letter, relation in relations.items():
-        if letter == question.answer and relation != "entailment":
-            yield "key_not_entailed", letter
-        if letter != question.answer and relation == "entailment":
-            yield "distractor_entailed", letter
+        is_key = letter == question.answer
+        if is_key != (relation == "entailment"):
+            yield "key_not_entailed" if is_key else "distractor_entailed", letter
 
 
 def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:

@@ -36,14 +36,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 8 * 2**30
 
 
-def _check_memory(count: int, width: int, height: int, path: Path) -> None:
-    if (needed := count * width * height * 3) > MOST_BYTES:
-        raise VideoError(
-            f"{count} frames of {width}x{height} need {needed / 2**30:.0f} GiB; ask for fewer",
-            file=path,
-        )
-
-
 def file_size(path: Path) -> int:
     """Return the size of a regular file; raises `VideoError`, as where a link leads nowhere."""
     try:
@@ -328,8 +320,12 @@ class PyAVDecoder:
                 if number not in places:
                     continue
                 width, height = self._size or (frame.width, frame.height)
-                if size is None:
-                    _check_memory(len(choice.indices), width, height, path)
+                needed = len(choice.indices) * width * height * 3
+                if size is None and needed > MOST_BYTES:
+                    what = f"{len(choice.indices)} frames of {width}x{height}"
+                    raise VideoError(
+                        f"{what} need {needed / 2**30:.0f} GiB; ask for fewer", file=path
+                    )
                 pixels, now = _upright(frame, width, height)
                 if size is None:
                     frames = np.empty((len(choice.indices), *pixels.shape), np.uint8)
