@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
 from typing import Literal
@@ -51,50 +50,14 @@ def caption_name(key: Key) -> str:
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
 
 
-@dataclass(frozen=True)
-class Keys:
-    """Keys as columns; `systems` is None for a file without systems."""
-
-    videos: Sequence[str]
-    systems: Sequence[str] | None
-
-    @classmethod
-    def of(cls, keys: Iterable[Key]) -> Keys:
-        videos, systems = zip(*keys, strict=True)
-        return cls(videos, None if systems[0] is None else systems)
-
-    @classmethod
-    def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
-        table.check_whole(columns["video_id"])
-        systems = table.names(columns["system"]) if "system" in columns else None
-        return cls(table.names(columns["video_id"]), systems)
-
-    def __getitem__(self, row: int) -> Key:
-        return self.videos[row], None if self.systems is None else self.systems[row]
-
-    def __len__(self) -> int:
-        return len(self.videos)
-
-    def __iter__(self) -> Iterator[Key]:
-        return zip(self.videos, self.systems or repeat(None), strict=False)
-
-    def take(self, rows: Iterable[int]) -> Keys:
-        rows = list(rows)
-        systems = None if self.systems is None else [self.systems[row] for row in rows]
-        return Keys([self.videos[row] for row in rows], systems)
-
-    @cached_property
-    def video(self) -> NDArray[np.int64]:
-        """The number of each key's video, from 0 in the order of first appearance: (n,)."""
-        return _numbers(self.videos)
-
-    @cached_property
-    def system(self) -> NDArray[np.int64]:
-        """The number of each key's system, from 0 in the order of first appearance: (n,)."""
-        return _numbers(self.systems or [""] * len(self))
+def _keys(table: FileTable, columns: Mapping[str, str]) -> list[Key]:
+    table.check_whole(columns["video_id"])
+    systems = table.names(columns["system"]) if "system" in columns else repeat(None)
+    return [*zip(table.names(columns["video_id"]), systems, strict=False)]
 
 
-def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
+def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Return the number of each name, from 0 in the order of first appearance: (n,)."""
     number: dict[Hashable, int] = defaultdict(count().__next__)
     return np.array([number[name] for name in names], dtype=np.int64)
 
@@ -107,12 +70,17 @@ class _HumanFile:
     """
 
     file: Path
-    keys: Keys
+    keys: Sequence[Key]
     raters: tuple[str, ...]
     _: KW_ONLY
     warnings: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
+
+    @property
+    def video(self) -> NDArray[np.int64]:
+        """The number of each key's video, from 0 in the order of first appearance: (n,)."""
+        return numbered(video for video, _ in self.keys)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -137,7 +105,7 @@ class RatingTable(_HumanFile):
         rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
         return replace(
             self,
-            keys=self.keys.take(rows),
+            keys=[self.keys[row] for row in rows],
             raters=tuple(self.raters[rater] for rater in rated),
             ratings=ratings[list(rated)],
             metrics={name: values[rows] for name, values in self.metrics.items()},
@@ -167,7 +135,7 @@ class LabelTable(_HumanFile):
         used = sorted({self.rater[row] for row in rows})
         return replace(
             self,
-            keys=self.keys.take(rows),
+            keys=[self.keys[row] for row in rows],
             elements=[self.elements[row] for row in rows],
             rater=[used.index(self.rater[row]) for row in rows],
             raters=tuple(self.raters[number] for number in used),
@@ -214,12 +182,12 @@ def load_human(
     chosen = table.choose(["video_id", *(wide or ["score"])], optional, {**mapped, **wide})
     table, unrated = _rated(table, [chosen[name] for name in wide or ["score"]], missing)
     warnings += unrated
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     metrics = {name: table.numbers(name) for name in metric_columns}
     if "rater" in chosen:
         raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
     else:
-        table.check_unique(list(keys), "video_id, system")
+        table.check_unique(keys, "video_id, system")
         given = {wide.get(name, "human"): table.numbers(chosen[name]) for name in wide or ["score"]}
         rated = {rater: scores for rater, scores in given.items() if not np.isnan(scores).all()}
         warnings += (
@@ -283,16 +251,16 @@ def _rated(
 def _by_caption(
     table: FileTable,
     chosen: Mapping[str, str],
-    keys: Keys,
+    keys: Sequence[Key],
     metrics: Mapping[str, NDArray[np.float64]],
-) -> tuple[tuple[str, ...], Keys, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+) -> tuple[tuple[str, ...], Sequence[Key], NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     raters = table.names(chosen["rater"])
     of_row = [(*key, rater) for key, rater in zip(keys, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, rater")
     captions, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
-    caption = _numbers(keys)
+    caption = numbered(keys)
     ratings = np.full((len(names), len(captions)), np.nan)
-    ratings[_numbers(raters), caption] = table.numbers(chosen["score"])
+    ratings[numbered(raters), caption] = table.numbers(chosen["score"])
     found = {}
     for name, values in metrics.items():
         found[name] = of_caption = np.full(len(captions), np.nan)
@@ -302,7 +270,7 @@ def _by_caption(
             row = int(differ[0])
             message = f"{values[row]:g} differs from an earlier score of the same caption"
             raise table.error(message, row=row, column=name)
-    return names, Keys.of(captions), ratings, found
+    return names, [*captions], ratings, found
 
 
 def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
@@ -326,7 +294,7 @@ def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
 def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
     chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     elements = table.names(chosen["element_id"])
     # Of an event with ten elements or more, the number 1.10 has become 1.1.
     if any(re.search(r"\.\d\d", element) for element in elements):
@@ -349,7 +317,7 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
         keys,
         tuple(dict.fromkeys(raters)),
         elements,
-        _numbers(raters).tolist(),
+        numbered(raters).tolist(),
         [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
         table.places,
@@ -428,7 +396,7 @@ def load_metrics(
     table = read_table(path)
     stored = {"metric", "value"} <= {*table.header}
     chosen = _metric_columns(table, name, dict(columns or {}), stored=stored)
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     metrics = table.names("metric") if stored else [name] * len(table)
     keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
     table.check_unique(keyed, "video_id, system, metric")
