@@ -131,23 +131,10 @@ class Response(BaseModel):
         return self.__pydantic_extra__
 
     @classmethod
-    def to(
-        cls,
-        question: Question,
-        reply: str | None,
-        *,
-        reason: str | None = None,
-        frames: Mapping[str, Any] | None = None,
-        likelihood: Likelihoods | None = None,
-    ) -> Response:
-        return cls(
-            **question.model_dump(exclude={"tags"}),
-            **question.tags,
-            reply=reply,
-            reason=reason,
-            frames=frames or {},
-            likelihood=likelihood,
-        )
+    def to(cls, question: Question, reply: str | None, **more: Any) -> Response:
+        """Return the response to a question; `more` are further fields."""
+        asked = question.model_dump(exclude={"tags"}) | dict(question.tags)
+        return cls(**asked, reply=reply, **more)
 
 
 def option_lines(options: Sequence[str]) -> list[str]:
