@@ -30,9 +30,10 @@ if row == "lexical":
     videos = load_annotations(Path(annotations))
     texts = [json.loads(line)["caption"] for line in open(captions)]
     judge = LexicalJudge()
+    judged = getattr(judge, "verdict", None) or judge.judge
     began = time.perf_counter()
     for video, text in zip(videos, texts):
-        judge.judge(video, text)
+        judged(video, text)
 elif row == "command":
     began = time.perf_counter()
     command = ["judge", captions, "--annotations", annotations, "--judge", "bench-judge"]

@@ -21,7 +21,6 @@ import numpy as np
 from benchmarks.judging import Row
 from capeval.correlation.joining import Joined
 from capeval.correlation.video_level import Analysis, analyse, protocol
-from capeval.files.ratings import Keys
 from capeval.stats.values import Floats, GroupingName
 
 __all__ = ["measure"]
@@ -64,8 +63,7 @@ _LOADS = {
 def _analysis(load: _Load) -> float:
     keys, scores = load.scores()
     human = scores.pop("score")
-    columns = Keys.of(keys)
-    both = Joined("score", columns, ("rater",), human[None], scores)
+    both = Joined("score", keys, ("rater",), human[None], scores)
     settings = Analysis(protocol(None, (), load.grouping))
     began = time.perf_counter()
     analyse(both, settings)

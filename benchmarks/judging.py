@@ -157,7 +157,7 @@ def _lexical(folder: Path, videos: int) -> Iterator[Row]:
         judge = LexicalJudge()
         began = time.perf_counter()
         for annotation, caption in zip(annotations, captions, strict=True):
-            judge.judge(annotation, caption)
+            judge.verdict(annotation, caption)
         times.append(time.perf_counter() - began)
     seconds = statistics.median(times)
     yield Row(

@@ -41,14 +41,10 @@ def blaming(
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """The implementations of one extension point, by name.
+    """The implementations of one extension point by name: packaged ones, and those of entry points.
 
-    Parameters
-    ----------
-    group : the entry-point group, such as `capeval.judges`
-    noun : what an implementation is called in messages, such as "judge"
-    packaged : name -> "module:attribute" of capeval's own implementations
-    check : return what is wrong with a loaded object in a few words, or None if it is usable
+    `noun` is what messages call an implementation; `check` returns what is wrong with a loaded
+    object.
     """
 
     group: str
@@ -57,14 +53,13 @@ class Registry(Generic[T]):
     check: Callable[[Any], str | None]
 
     def names(self) -> list[str]:
-        """Return all names, the packaged ones first; nothing is imported."""
         return [*self.packaged, *sorted(set(self._installed) - set(self.packaged))]
 
     def __contains__(self, name: object) -> bool:
         return name in self.packaged or name in self._installed
 
     def load(self, name: str) -> T:
-        """Import and return the implementation that a name means.
+        """Import an implementation.
 
         UsageError if the name is unknown, two packages claim it, or the plugin is broken.
         """

@@ -24,15 +24,17 @@ Any other exception is a bug (exit 1).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from capeval.text import one_line
 
 
 class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
-    Where an error stops a run and `lets_calls_finish`, the calls under way are awaited, as they are
-    paid for already; otherwise they are cancelled. An error that ends a run early has the
-    `next_step` of its user.
+    Where an error stops a run and `lets_calls_finish`, the calls under way, which are paid for, are
+    awaited. `next_step` is what the user does after an error that ends a run early.
     """
 
     exit_code = 1
@@ -83,6 +85,15 @@ class MissingExtra(UsageError):
     def __init__(self, what_needs_what: str, extra: str = "generate", otherwise: str = "") -> None:
         how = f"pip install '.[{extra}]' in the clone of capeval{otherwise}"
         super().__init__(f"{what_needs_what} (not installed): {how}")
+
+
+@contextmanager
+def needing(what_needs_what: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import of the block fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(what_needs_what, extra) from None
 
 
 class RunLocked(CapevalError):

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -54,7 +55,6 @@ def _version(name: str) -> str:
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 # Configuration, tokenizer (also sentencepiece and tiktoken) and processor; not README and pictures.
 _OTHER = (".json", ".jinja", ".txt", ".model", ".tiktoken")
-# Left by training; nothing is loaded from them.
 _UNUSED = frozenset(
     {"trainer_state.json", "training_args.bin", "all_results.json", "train_results.json"}
     | {"optimizer.pt", "scheduler.pt", "eval_results.json", "requirements.txt", "LICENSE.txt"}
@@ -63,7 +63,6 @@ _UNUSED = frozenset(
 _WORTH_A_NOTICE = 2 << 30
 # Hashing is limited by the disk; more threads would only compete for it.
 _THREADS = 4
-# transformers looks for these first.
 _PREFERRED = ("model.safetensors", "model.safetensors.index.json")
 
 
@@ -127,16 +126,13 @@ class Checkpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of the user's."""
         return Path(self.model).is_dir()
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of every `from_pretrained`."""
         return {"revision": self.revision, "trust_remote_code": False}
 
     def size(self, meta: Any) -> ModelSize:
-        """Return the size of its weights; `meta` is the model without them."""
         parameters = sum(parameter.numel() for parameter in meta.parameters())
         packed = quantisation(self.published)
         if packed is None:
@@ -198,7 +194,13 @@ def check_vocabulary(model: str, tokenizer: Any) -> None:
 
 @contextmanager
 def one_line_errors(model: str) -> Iterator[None]:
-    """Turn any error of transformers over a checkpoint into one line."""
+    """Turn any error of transformers over a checkpoint into one line, and hide its messages."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    if not sys.stderr.isatty():
+        # An error is then one line.
+        transformers.logging.disable_progress_bar()
     try:
         yield
     except CapevalError:
@@ -246,11 +248,9 @@ class ModelSize:
     bits: int = 0
 
     def bytes(self, dtype: torch.dtype) -> int:
-        """Return the memory of the weights alone."""
         return self.parameters * (self.bits if self.quantisation else 8 * dtype.itemsize) // 8
 
     def needed(self, dtype: torch.dtype) -> str:
-        """Return the memory that a model needs, for a message."""
         gib = self.bytes(dtype) * MEMORY_PER_WEIGHT / _GIB
         how = self.quantisation or str(dtype).removeprefix("torch.")
         return f"about {gib:.{0 if gib >= 10 else 1}f} GiB ({how})"
@@ -258,10 +258,9 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class Placement:
-    """The device and the precision of a model.
+    """The device that gets the inputs, and the precision of a model.
 
-    `device` gets the inputs. `room` is empty for a model on one device; else it is how many bytes
-    of weights each GPU takes.
+    `room` is how many bytes of weights each GPU takes, for a model on several.
     """
 
     device: torch.device
@@ -280,11 +279,10 @@ def place(
     dtype: str = "auto",
     serve: str | None = None,
 ) -> Placement:
-    """Return the placement of `model`, whose weights have this `size`; raises `UsageError`.
+    """Return the placement of a model on the device of `one_device`; raises `UsageError`.
 
-    `device` is as for `one_device`; `dtype` auto is bfloat16, on a processor float32. With auto and
-    cuda a model that fits on no single GPU is spread over all of them. `serve` is the command that
-    starts a server of it, for the message.
+    `dtype` auto is bfloat16, on a processor float32. With auto and cuda, a model that fits on no
+    single GPU is spread over all of them. `serve` starts a server of it, for the message.
     """
     import torch
 
@@ -330,10 +328,7 @@ def _advice(serve: str | None) -> str:
 
 
 def one_device(device: str = "auto") -> torch.device:
-    """Return the device that `device` means: auto, cuda, cuda:N, mps or cpu; raises `UsageError`.
-
-    auto is the first GPU, mps, or the CPU.
-    """
+    """Return the device: auto (the first GPU, mps, or the CPU), cuda, cuda:N, mps or cpu."""
     import torch
 
     kind, colon, number = device.partition(":")

@@ -88,10 +88,11 @@ def describe(error: BaseException, limit: int = 200) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def raised_at(error: BaseException) -> str:
-    """Return ` (FILE, line N)`: the place that raised an exception, or nothing if it is unknown."""
+def described(error: BaseException) -> str:
+    """Return an exception as `describe` does, with the file and the line that raised it."""
     frames = traceback.extract_tb(_first(error).__traceback__)
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    at = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return describe(error) + at
 
 
 def _first(error: BaseException) -> BaseException:

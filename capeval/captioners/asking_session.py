@@ -22,7 +22,6 @@ from capeval.captioners.catalogue import (
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_plugin
-from capeval.captioners.serving import serve_command, server_url, serving
 from capeval.captioners.stored_work import (
     ResultT,
     StoredPlan,
@@ -34,6 +33,7 @@ from capeval.captioners.stored_work import (
 from capeval.config import blaming, config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.money import Meter
+from capeval.llm.serving import serve_command, server_url, serving
 from capeval.llm.tracing import redact
 from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
@@ -124,10 +124,16 @@ async def open_captioner(
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         async with AsyncExitStack() as stack:
             if entry is not None and options.serve:
+                file, called = config_file(), entry.hub or entry.name
+                where = f'serve of [models."{entry.name}"] in {file}'
+                command = serve_command(
+                    *(entry.name, entry.serve, called), where=where, gpus=options.gpus
+                )
                 if dry_run is None:
-                    url = await stack.enter_async_context(serving(entry, options, on_notice))
+                    # Relative paths in its file are relative to the file.
+                    server = serving(entry.name, command, file.parent, options.api_key, on_notice)
+                    url = await stack.enter_async_context(server)
                 else:
-                    command = serve_command(entry, options.gpus, None)
                     on_notice(f"--serve would start: {redact(shlex.join(command))}")
                     url = server_url(_USUAL_PORT)
                 options = replace(options, base_url=url)

@@ -22,7 +22,7 @@ from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
 from capeval.show.formats import print_fields
-from capeval.show.numbers import billions, plain_number, thousands
+from capeval.show.numbers import billions
 from capeval.show.result import Output, Result
 from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table
 from capeval.text import counted, nearest, one_line, shown
@@ -227,7 +227,6 @@ class OpenCaptioner:
 
     @property
     def priced(self) -> str:
-        """The name to look up in the price table."""
         return str(self.captioner.settings.get("model", self.captioner.name))
 
 
@@ -288,10 +287,7 @@ _COLUMNS = [
 
 
 class ListedModels(Result):
-    """The number of models by backend, and a row for each.
-
-    Models of the paper are only named, unless `full` is set or there are no others.
-    """
+    """The models by backend; those of the paper are only named, unless `full`."""
 
     def __init__(self, entries: Sequence[ModelEntry]) -> None:
         self.entries = entries
@@ -336,38 +332,13 @@ class ListedModel(ListedModels):
     """Everything about one model."""
 
     def show(self, console: Console, *, full: bool = False) -> None:
-        entry = self.entries[0]
-        is_on_hub = entry.hub is not None and not entry.hub.startswith(("./", "../", "/", "~"))
-        newest = "the newest; captions record which one it was" if is_on_hub else None
-        images = None
-        if entry.serve or entry.base_url or entry.reached == "endpoint":
-            at = " (at an endpoint)" if entry.reached == "transformers" else ""
-            images = f"{entry.images}{at}"
-        fields = {
-            "model": entry.name,
-            "hub": entry.hub,
-            "revision": entry.revision or newest,
-            "parameters": None if entry.parameters is None else billions(entry.parameters),
-            "memory": None if entry.memory is None else f"{entry.memory} GiB (estimated)",
-            "frames": entry.frames,
-            "prompt": entry.prompt,
-            "system": entry.system,
-            "tokens": f"{thousands(entry.max_new_tokens)} at most",
-            "temperature": None if entry.temperature is None else plain_number(entry.temperature),
-            "options": ", ".join(f"{k} = {_toml(v)}" for k, v in entry.options.items()) or None,
-            "reached": entry.reached,
-            "endpoint": entry.base_url and public_url(entry.base_url),
-            "serve": entry.serve,
-            "images": images,
-            "max_side": entry.max_side and f"{entry.max_side:,} pixels",
-            "note": entry.note,
-            "paper": "in its table 7" if entry.paper else None,
+        ((name, fields),) = self.as_json().items()
+        if not self.entries[0].base_url:
+            del fields["key"]
+        units = {"parameters": " billion", "memory": " GiB (estimated)"}
+        given = {
+            of: (value if isinstance(value, str) else json.dumps(value)) + units.get(of, "")
+            for of, value in fields.items()
+            if value is not None and value is not False and value != {}
         }
-        print_fields(fields, console)
-
-
-def _toml(value: object) -> str:
-    """Return a value as `capeval.toml` has it."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False, default=str)
+        print_fields({"model": name, **given}, console)

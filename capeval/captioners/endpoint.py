@@ -22,7 +22,7 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
-from capeval.errors import MissingExtra, ReplyError, RequestRefused, RetriesExhausted, UsageError
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError, needing
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.tracing import about
@@ -47,10 +47,8 @@ class ImageForm:
     max_side: int | None = None
 
     def __post_init__(self) -> None:
-        try:
+        with needing("sending frames needs Pillow", "frames"):
             import PIL  # noqa: F401
-        except ImportError:
-            raise MissingExtra("sending frames needs Pillow", "frames") from None
 
     def settings(self) -> dict[str, Any]:
         quality = None if self.kind == "png" else self.quality
@@ -130,7 +128,6 @@ class EndpointCaptioner:
     max_new_tokens: int = 1024
     temperature: float | None = 0.0
     concurrency: int = 32
-    # The endpoint batches by itself.
     batch_size: ClassVar[int] = 1
     takes_system_prompts: ClassVar[bool] = True
 
@@ -225,10 +222,7 @@ async def open_endpoint(
     *,
     dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open an endpoint's captioner; without an entry it is the endpoint's only model.
-
-    In a dry run of `dry_run` the endpoint is not asked anything.
-    """
+    """Open an endpoint's captioner: of its only model without an entry; not asked in a dry run."""
     offline = dry_run is not None
     base_url = endpoint_url(options.base_url or (entry.base_url if entry else None))
     key, key_help = (None, "")

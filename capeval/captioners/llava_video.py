@@ -284,13 +284,13 @@ class LlavaVideoInputs:
         ]
 
     def _pixels(self, request: CaptionRequest) -> torch.Tensor:
-        # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
-        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-            frames = list(pool.map(self._scaled_to_square, request.frames))
-        return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1
-
-    def _scaled_to_square(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         # The published processor squashes each frame to a square with Pillow's bicubic filter,
         # whose result differs from torchvision's; the scale is to [-1, 1].
-        image = Image.fromarray(frame)
-        return np.asarray(image.resize((self._size, self._size), Image.Resampling.BICUBIC))
+        def square(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+            image = Image.fromarray(frame)
+            return np.asarray(image.resize((self._size, self._size), Image.Resampling.BICUBIC))
+
+        # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
+        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
+            frames = list(pool.map(square, request.frames))
+        return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import transformers
 from jinja2.exceptions import TemplateError
 from transformers import (
     AutoConfig,
@@ -28,7 +26,6 @@ from capeval.captioners.protocol import BatchMaker, CaptionRequest, LoadedModel
 from capeval.errors import UsageError
 from capeval.local_models import (
     Checkpoint,
-    Placement,
     check_complete,
     check_spread,
     find_checkpoint,
@@ -71,14 +68,7 @@ class _Parts:
 def load_model(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
 ) -> LoadedModel:
-    """Load the model of an entry, with the options in place of the entry's; raises `UsageError`.
-
-    `on_notice` is called with messages about slow steps.
-    """
-    transformers.logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        # An error is then one line.
-        transformers.logging.disable_progress_bar()
+    """Load the model of an entry; options replace the entry's values. Raises `UsageError`."""
     model = entry.hub or entry.name
     written = options.max_new_tokens or entry.max_new_tokens
     with one_line_errors(model):
@@ -119,7 +109,47 @@ def load_model(
             # From the whole distribution, as an endpoint does that is given only a temperature.
             decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
         weights = source.identity(on_notice)
-        return _finished(source, parts, loaded, placement, decoding, weights)
+    tokenizer = parts.tokenizer
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    loaded.eval()
+    quantised = quantisation(loaded.config.to_dict())
+    # Some kernels for packed weights work in another precision than requested.
+    dtype = placement.dtype if quantised is None else loaded.dtype
+    generation = _greedy(loaded, tokenizer, decoding)
+    recorded = {
+        name: value
+        for name, value in _plain(generation.to_dict()).items()
+        if value is not None and name not in _UNRECORDED
+    }
+    penalty = None
+    if not parts.penalises_prompt:
+        penalty, generation.repetition_penalty = generation.repetition_penalty, None
+    # Defaults of every call come from here, so that nothing unrecorded takes effect.
+    loaded.generation_config = generation
+    return LoadedModel(
+        model=loaded,
+        tokenizer=tokenizer,
+        inputs=parts.inputs,
+        generation=generation,
+        device=placement.device,
+        placed=str(placement),
+        dtype=dtype,
+        revision=source.revision,
+        context=_context_length(loaded.config.get_text_config()),
+        penalty=penalty,
+        mixes_frame_counts=parts.mixes_frame_counts,
+        settings={
+            "dtype": str(dtype).removeprefix("torch."),
+            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
+            "generation": recorded,
+            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
+            # Not a folder's name, which may change.
+            "weights": weights if isinstance(weights, str) else {"sha256": weights["sha256"]},
+            **parts.settings,
+        },
+    )
 
 
 def _llava_video(source: Checkpoint, entry: ModelEntry) -> _Parts:
@@ -210,58 +240,6 @@ def _native(source: Checkpoint, entry: ModelEntry, written: int) -> _Parts:
     )
 
 
-def _finished(
-    source: Checkpoint,
-    parts: _Parts,
-    loaded: Any,
-    placement: Placement,
-    decoding: Mapping[str, Any],
-    weights: Mapping[str, str] | str,
-) -> LoadedModel:
-    """Return a model with its decoding, which is greedy unless `decoding` says otherwise."""
-    tokenizer = parts.tokenizer
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    loaded.eval()
-    quantised = quantisation(loaded.config.to_dict())
-    # Some kernels for packed weights work in another precision than requested.
-    dtype = placement.dtype if quantised is None else loaded.dtype
-    generation = _greedy(loaded, tokenizer, decoding)
-    recorded = {
-        name: value
-        for name, value in _plain(generation.to_dict()).items()
-        if value is not None and name not in _UNRECORDED
-    }
-    penalty = None
-    if not parts.penalises_prompt:
-        penalty, generation.repetition_penalty = generation.repetition_penalty, None
-    # Defaults of every call come from here, so that nothing unrecorded takes effect.
-    loaded.generation_config = generation
-    return LoadedModel(
-        model=loaded,
-        tokenizer=tokenizer,
-        inputs=parts.inputs,
-        generation=generation,
-        device=placement.device,
-        placed=str(placement),
-        dtype=dtype,
-        revision=source.revision,
-        context=_context_length(loaded.config.get_text_config()),
-        penalty=penalty,
-        mixes_frame_counts=parts.mixes_frame_counts,
-        settings={
-            "dtype": str(dtype).removeprefix("torch."),
-            "attention": loaded.config._attn_implementation,  # noqa: SLF001 - has no public name
-            "generation": recorded,
-            **({"quantisation": _plain(quantised)} if quantised is not None else {}),
-            # Not a folder's name, which may change.
-            "weights": weights if isinstance(weights, str) else {"sha256": weights["sha256"]},
-            **parts.settings,
-        },
-    )
-
-
 def _greedy(loaded: Any, tokenizer: Any, overrides: Mapping[str, Any]) -> GenerationConfig:
     """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
@@ -317,10 +295,7 @@ videos of equal numbers of frames.
 
 
 class NativeInputs:
-    """Turns requests into a left-padded batch with the model's own processor.
-
-    `template` are arguments of the chat template, and `options` of the processor.
-    """
+    """Turns requests into a left-padded batch with the model's own processor."""
 
     def __init__(
         self,
@@ -431,10 +406,7 @@ class PixelBounds:
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
     def size(self, longest_edge: int) -> dict[str, int]:
-        """Return the processor's `size`; its upper bound gives way to 1.05 times the lower one.
-
-        `longest_edge` is that of the checkpoint, in pixels of a frame, which may be smaller.
-        """
+        """Return the processor's `size`; `longest_edge` is the checkpoint's, in pixels."""
         return {
             "shortest_edge": min(self.least, longest_edge),
             "longest_edge": min(768 * _SQUARE, longest_edge),

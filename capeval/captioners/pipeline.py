@@ -90,10 +90,7 @@ async def caption_videos(
     *,
     fail_fast: FailFast | None = None,
 ) -> None:
-    """Caption videos, and pass each outcome to `record`.
-
-    `fail_fast` knows the captioner's earlier outcomes, if there were any.
-    """
+    """Caption videos, and pass each outcome to `record`; `fail_fast` knows earlier outcomes."""
     await _Pipeline(reader, captioner, record, fail_fast or FailFast()).run(jobs)
 
 
@@ -125,7 +122,6 @@ class _Pipeline:
             async with asyncio.TaskGroup() as group:
                 await self._run(iter(jobs), group)
         except BaseExceptionGroup as several:
-            # Such as of a captioner whose batch size can no longer be read.
             raise several.exceptions[0] from several
         finally:
             self._cancel.set()
@@ -328,10 +324,7 @@ class FailFast:
         )
 
     def called(self, failure: str | None, videos: int) -> CapevalError | None:
-        """Count a call with so many videos; return an error after several failures in a row.
-
-        `failure` is the model's error, if it raised one.
-        """
+        """Count a call; `failure` is the model's error. Return an error after several in a row."""
         if failure is None:
             self._calls = self._videos = 0
             return None

@@ -121,44 +121,31 @@ class SimpleCaptioner(Protocol):
 
     def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes | Awaitable[Outcomes]:
         """Return one caption per request, in order; a method that is not async runs in a thread."""
-        ...
 
 
 class Captioner(Protocol):
-    """Captions batches of videos."""
+    """Captions batches of videos.
+
+    `name` is the model's in the run and the caption lines. `settings` are all that affect a
+    caption, except frames and prompt; they are constant within a run. `caption` should get
+    `batch_size` requests, with equal numbers of frames unless the object has a true
+    `mixes_frame_counts`, and `concurrency` calls of it may run at a time.
+    """
 
     @property
-    def name(self) -> str:
-        """The model's name in the run and the caption lines."""
-        ...
-
+    def name(self) -> str: ...
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings that affect a caption, except frames and prompt; constant within a run."""
-        ...
-
+    def settings(self) -> Mapping[str, Any]: ...
     @property
-    def batch_size(self) -> int:
-        """The number of requests that `caption` should get.
-
-        All have the same number of frames, unless the object has a true `mixes_frame_counts`.
-        """
-        ...
-
+    def batch_size(self) -> int: ...
     @property
-    def concurrency(self) -> int:
-        """How many calls of `caption` may run at a time."""
-        ...
+    def concurrency(self) -> int: ...
 
     async def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes:
         """Return one outcome per request, in order.
 
-        Raises
-        ------
-        EndpointRefused, EndpointDown, BudgetReached
-            No video can be captioned any more.
+        `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
-        ...
 
     async def aclose(self) -> None: ...
 

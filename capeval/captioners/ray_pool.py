@@ -116,7 +116,6 @@ class _Worker:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of a worker's error; the exception itself is not sent."""
     what = str(error) if isinstance(error, CapevalError) else describe(error)
     return f"{what} (on {socket.gethostname()})"
 

@@ -8,9 +8,8 @@ from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from capeval.errors import MissingExtra, UsageError
-from capeval.files.jsonl import write_atomic
-from capeval.files.outputs import check_output
+from capeval.errors import UsageError, needing
+from capeval.files.jsonl import check_output, write_atomic
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.show.numbers import plain_number, tenths
 from capeval.show.result import Output, Result
@@ -60,10 +59,8 @@ def sample_frames(o: SampleFramesOptions) -> FrameSet:
         raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
     if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
-    try:
+    with needing("pictures need Pillow", "frames"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("pictures need Pillow", "frames") from None
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
     if out is not None:
         for index, pixels in zip(taken.indices, taken.frames, strict=True):

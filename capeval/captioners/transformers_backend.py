@@ -209,7 +209,6 @@ class TransformersCaptioner:
     def _scores(
         self, requests: Sequence[CaptionRequest], moved: Mapping[str, Any]
     ) -> list[tuple[Score, ...] | None]:
-        """Return the likelihoods that requests ask for; each is read alone, without padding."""
         if not any(request.continuations for request in requests):
             return [None] * len(requests)
         self._scorer = self._scorer or ContinuationScorer(self._loaded, self._preparing)
@@ -234,7 +233,6 @@ class TransformersCaptioner:
         batch: int,
         likelihoods: tuple[Score, ...] | None,
     ) -> Captioned:
-        """Return the caption in a row: the prompt, whose `mask` is 0 at padding, and the reply."""
         import torch
         import transformers
 
@@ -282,10 +280,7 @@ def _load(
 async def open_transformers(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry into this process for the block.
-
-    transformers must have a class for it; code of its repository never runs.
-    """
+    """Load the model of a catalogue entry for the block; code of its repository never runs."""
     # It may take minutes: Ctrl-C works meanwhile.
     loaded = await in_thread(partial(_load, entry, options, on_notice))
     captioner = TransformersCaptioner(
@@ -411,7 +406,6 @@ class ContinuationScorer:
         return abs(shared - alone) <= tolerance * len(row)
 
     def _after(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> Score:
-        """Return the score of a row, which begins after the prompt that was `read`."""
         import torch
 
         if len(row) == 1:

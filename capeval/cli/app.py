@@ -20,7 +20,7 @@ from capeval.cli.commands import COMPLETING, GROUPS, HEADINGS, PLACES, declared
 from capeval.cli.running import work_of
 from capeval.errors import CapevalError
 from capeval.llm.tracing import trace
-from capeval.text import describe, one_line, raised_at
+from capeval.text import described, one_line
 from capeval.version import __version__
 
 
@@ -184,7 +184,7 @@ def _ended_by(error: BaseException) -> int:
 
 def _internal_error(error: BaseException) -> int:
     _complain(
-        f"internal error (a bug in capeval): {describe(error)}{raised_at(error)}; please report it "
+        f"internal error (a bug in capeval): {described(error)}; please report it "
         "with the log that --debug FILE writes of the same command"
     )
     return 1

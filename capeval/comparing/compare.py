@@ -30,7 +30,7 @@ from capeval.comparing.comparison import (
     VideoMove,
 )
 from capeval.errors import UsageError
-from capeval.files.outputs import check_json, check_output
+from capeval.files.jsonl import check_json, check_output
 from capeval.options import (
     FRACTION,
     CountOrShare,

@@ -28,7 +28,7 @@ from capeval.comparing.sections import (
 from capeval.config import config_file
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output
 from capeval.mcq.grades import all_grades, find_grades
 from capeval.mcq.responses import RESPONSES
 from capeval.options import (

@@ -18,11 +18,10 @@ import numpy as np
 from rich.console import Console
 
 from capeval.construct.asked_items import check_unedited, seal
-from capeval.construct.drafts import Draft, DraftEvent, Place
+from capeval.construct.drafts import Draft, Place
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
-from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, dumps, parse_json, read_text, validated, write_atomic
 from capeval.judging.lexical import content_words, relation
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
@@ -91,7 +90,11 @@ def align(first: Draft, second: Draft) -> Alignment:
     from scipy.optimize import linear_sum_assignment
 
     both = (first, second)
-    events = _in_order(_similarities(*([_text(e) for e in one.events] for one in both)))
+    texts = (
+        [" ".join([e.event, *(part.content for part in e.visual_elements)]) for e in one.events]
+        for one in both
+    )
+    events = _in_order(_similarities(*texts))
     places = [
         [(i, e) for i, event in enumerate(one.events) for e in range(len(event.visual_elements))]
         for one in both
@@ -111,10 +114,6 @@ def align(first: Draft, second: Draft) -> Alignment:
         (one, counterpart.get(one)) for one in places[0]
     ]
     return Alignment(events, [*elements, *((None, one) for one in places[1] if one not in found)])
-
-
-def _text(event: DraftEvent) -> str:
-    return " ".join([event.event, *(element.content for element in event.visual_elements)])
 
 
 def _similarities(first: Sequence[str], second: Sequence[str]) -> Floats:
@@ -169,13 +168,9 @@ class AgreeOptions:
 class AnnotatorAgreement:
     """Agreement of two annotators, or of all pairs, on the videos that both finished.
 
-    Attributes
-    ----------
-    drafted : the number of these videos for which the annotators reviewed a model's draft
-    unfinished : the number of videos that one of the two annotators has not finished
-    events, elements : F1 of matched events and elements; contradicting elements are not matched
-    matched : the number of matched elements
-    type, weight : Krippendorff's alpha over the matched elements, nominal and ordinal
+    `events` and `elements` are F1; contradicting elements are not matched. `type` and `weight` are
+    Krippendorff's alpha over the matched elements, nominal and ordinal. `drafted` videos began with
+    a model's draft; `unfinished` ones are left out.
     """
 
     annotators: tuple[str, ...]
@@ -198,7 +193,6 @@ def by_annotators(drafts: Iterable[Draft]) -> dict[str, dict[str, Draft]]:
 
 
 def _agreements(drafts: Iterable[Draft]) -> list[AnnotatorAgreement]:
-    """Return the agreement of all pairs of annotators together, then of each pair."""
     by = by_annotators(drafts)
     found: dict[tuple[str, ...], list[Compared]] = {}
     unfinished = Counter[tuple[str, ...]]()
@@ -329,7 +323,6 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
 
 # ---- Merging -------------------------------------------------------------------------------------
 
-# The number of open videos, or of comments, without --full.
 _MOST_LINES = 10
 
 _NOT_WRITTEN: Any = {
@@ -384,11 +377,7 @@ class MergedAnnotations(Result):
 
 
 def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> MergedAnnotations:
-    """Merge the annotations of each video, in the order of the indexes.
-
-    All annotators of a video must agree, or an adjudicator must have decided. `drafts` has one
-    version of each annotator; `videos` are the indexes of the kept videos.
-    """
+    """Merge annotations on whose versions all agree, or an adjudicator decided."""
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):
         versions.setdefault(draft.index, []).append(draft)

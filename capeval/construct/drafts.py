@@ -58,10 +58,7 @@ class _DraftPart(BaseModel):
 
 
 class DraftElement(_DraftPart):
-    """A visual element; `source` is the model or annotator that wrote it.
-
-    `other` is the version of the second of two annotators, where they differ.
-    """
+    """A visual element by a model or annotator; `other` is the version of a second annotator."""
 
     content: Sentence
     type: ElementType
@@ -76,10 +73,7 @@ class DraftElement(_DraftPart):
 
 
 class DraftEvent(_DraftPart):
-    """An event; `start` is in seconds.
-
-    `other` is the sentence of the second of two annotators, where they differ.
-    """
+    """An event; `start` is in seconds; `other` is the sentence of a second annotator."""
 
     event: str
     start: float | None = Field(None, ge=0)
@@ -90,13 +84,9 @@ class DraftEvent(_DraftPart):
 class Draft(_DraftPart):
     """The unfinished annotation of one video.
 
-    Attributes
-    ----------
-    drafted_by : the models that wrote its caption, its events and its elements
-    annotator : the reviewer; None for a draft
-    reviewers : the annotators whose pages have the video
-    exported : the time of the export, in ISO 8601 and UTC
-    adjudicates : the two annotators between whose versions `annotator` decided
+    `annotator` is None for a model's draft; `reviewers` are those whose pages have the video, and
+    `adjudicates` the two between whose versions the annotator decided; `exported` is in ISO 8601,
+    UTC.
     """
 
     index: Id
@@ -187,10 +177,7 @@ class _Drafted(ReplyForm):
 def captions_by_index(
     named: FilePath, videos: Sequence[Video], runs: Path, on_notice: Notices
 ) -> dict[str, Caption]:
-    """Return the captions of a run or a file by index.
-
-    The model of a caption that names none is the name of the run or file.
-    """
+    """Return the captions of a run or a file by index; the model is at least the source's name."""
     found = find_captions(named, runs)
     if isinstance(found, RunFolder):
         name, place, read = found.name, found.path, CaptionsFile(found.read_captions())

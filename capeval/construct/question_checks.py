@@ -207,7 +207,6 @@ def _checked(
 def _with_findings(
     questions: Sequence[Question], lines: Mapping[str, Line], found: QuestionChecks
 ) -> Iterator[dict[str, Any]]:
-    """Yield the lines of questions; the tag `findings` has their faults."""
     for one in questions:
         of = [f"{it.options}: {PHRASES[it.code]}" for it in found.findings if it.question == one.id]
         of += [] if one.id in lines else ["not compared with the annotation"]
@@ -237,21 +236,16 @@ def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
 
 def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for letter, relation in relations.items():
-        if letter == question.answer and relation != "entailment":
-            yield "key_not_entailed", letter
-        if letter != question.answer and relation == "entailment":
-            yield "distractor_entailed", letter
+        is_key = letter == question.answer
+        if is_key != (relation == "entailment"):
+            yield "key_not_entailed" if is_key else "distractor_entailed", letter
 
 
 def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
     """Return how often each shortcut finds the right option; tied options share the credit.
 
-    - longest: the option with the most characters
-    - overlap: the option with the most words of the question
-    - commonest: the most frequent right option of the same task type in questions about other
-      videos
-
-    Intervals are over resampled videos.
+    The commonest answer of a task type is that of questions about other videos. Intervals are over
+    resampled videos.
     """
     every = Counter((_type(one), plain(one.options[one.right])) for one in questions)
     own = Counter((one.video, _type(one), plain(one.options[one.right])) for one in questions)

@@ -24,8 +24,7 @@ from capeval.construct.asked_items import (
 )
 from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
-from capeval.files.jsonl import write_jsonl
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, write_jsonl
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
@@ -121,10 +120,7 @@ class Points:
 def _read_points(
     annotations: Sequence[Annotation], replies: Mapping[str, Caption]
 ) -> tuple[dict[str, Points], dict[str, str]]:
-    """Return a video model's errors by index, and why other replies are unusable.
-
-    `replies` are its replies to the prompt of mcq-errors-v1, as captions.
-    """
+    """Return a video model's errors by index, and why other replies are unusable."""
     found: dict[str, Points] = {}
     unusable: dict[str, str] = {}
     for one in annotations:
@@ -174,7 +170,6 @@ def _items(
 def _read(
     reply: _Questions, *, annotation: Annotation, points: Points, model: str
 ) -> Mapping[str, Any]:
-    """Return the drafted questions as JSON values; raises `ReplyError`."""
     found: dict[str, dict[str, Any]] = {}
     for number, one in enumerate(reply.questions, start=1):
         try:

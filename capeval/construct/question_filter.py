@@ -28,8 +28,7 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
-from capeval.files.jsonl import short_hash, write_jsonl
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, short_hash, write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answer import default_question_videos
 from capeval.mcq.answering import AnswerWork, Asking, NoReader

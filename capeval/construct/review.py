@@ -48,7 +48,6 @@ PageItem = dict[str, Any]
 
 
 def _check_names(option: str, names: Collection[str]) -> None:
-    """Raise `UsageError` unless names can be parts of file names."""
     if not names:
         raise UsageError(f"name the {option} with --{option} ann,bob")
     if len({*names}) < len(names):
@@ -81,15 +80,10 @@ def _assigned(
 
 @dataclass(frozen=True)
 class ReviewFiles(Result):
-    """The written pages.
+    """The written pages, and the number of items of each reviewer in `loads`.
 
-    Attributes
-    ----------
-    files : one for each page
-    items : the number of videos or questions
-    loads : the number of items of each reviewer
-    missing_videos : reasons why videos cannot be played, by name
-    kind : drafts, questions or differences
+    `missing_videos` are reasons why videos cannot be played, by name; `kind` is drafts, questions
+    or differences.
     """
 
     files: tuple[Path, ...]
@@ -156,7 +150,6 @@ class ReviewPages:
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
     ) -> ReviewFiles:
-        """Write the page with the differences between two annotators, if there are any."""
         name = safe_name(f"differences-{'-'.join(between)}")
         html, count = _page("differences", decider, name, items, between), len(items)
         return self._written("differences", {name: html} if items else {}, count, {decider: count})
@@ -284,7 +277,6 @@ def _merged_events(first: Draft, second: Draft) -> Iterator[dict[str, Any]]:
 def _compared(
     first: Draft, second: Draft, a: Place | None, b: Place | None, event: int | None
 ) -> dict[str, Any]:
-    """Return the merged element of a pair; `event` is the event of the second draft."""
     mine, theirs = a and first.element(a), b and second.element(b)
     if mine and theirs and b and b[0] == event and mine.claim == theirs.claim:
         confirmed = dict.fromkeys(mine.confirmed_by + theirs.confirmed_by)

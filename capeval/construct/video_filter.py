@@ -71,18 +71,10 @@ class FilterOptions:
 class VideoRow(BaseModel):
     """A video, whether to keep it, and its measures; other fields of a row are preserved.
 
-    Attributes
-    ----------
-    index : the file's stem, with the folder and the suffix if needed to be unique
-    video : the file, relative to the folder
-    keep : follows from the reasons, unless it was edited; false for an unreadable video
-    by_hand : whether it was edited
-    error : why the video is unreadable
-    bytes : the file's size; another size means another video
-    seconds, cuts : in seconds from the first frame
-    black, frozen : shares of the time; None for a video that is too long
-    activity : how much the most active block changes, in levels of 255
-    hashes : see `hashes`; kept in a file of their own, because they are long
+    `keep` follows from the reasons, unless it was edited `by_hand`. `error` says why the video is
+    unreadable. `cuts` are in seconds; `black` and `frozen` are shares of the time, None for a video
+    that is too long; `activity` is how much the most active block changes, in levels of 255.
+    `hashes` are kept in a file of their own, because they are long.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -360,14 +352,9 @@ class _Sampling:
 
 
 def measure(path: Path, decoder: PyAVDecoder, longest: float) -> dict[str, Any]:
-    """Decode a video once, and return its measures; see `VideoRow`.
+    """Decode a video once, and return its measures; raises `VideoError`.
 
     A video longer than `longest` seconds has only its size, duration and frame rate.
-
-    Raises
-    ------
-    VideoError
-        It cannot be decoded, or not cleanly.
     """
     read = decoder.read(path, _Sampling(longest))
     if read.damage:
@@ -463,10 +450,7 @@ def hashes(grey: Pictures) -> str:
 
 
 def copies(found: Sequence[str]) -> list[int | None]:
-    """Return for each video the earlier video of which it is a copy or a part.
-
-    `found` are the `hashes` of the videos, longer videos first.
-    """
+    """Return for each video, longest first, the earlier one of which it is a copy or a part."""
     read = [np.frombuffer(bytes.fromhex(text), np.uint64) for text in found]
     longest = max(map(len, read), default=0)
     # A copy may begin before its original or end after it, by less than a third of its time.

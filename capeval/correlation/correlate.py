@@ -26,7 +26,7 @@ from capeval.correlation.joining import (
 from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.outputs import check_json, check_output
+from capeval.files.jsonl import check_json, check_output
 from capeval.files.ratings import Key, LabelTable, MetricScores, RatingTable, load_human
 from capeval.files.tables import check_all_found, ignored_columns
 from capeval.files.videos import hint_of, look_alike
@@ -207,7 +207,7 @@ def read_inputs(
     in_human = [one.name for one in named if one.is_column]
     named = [one for one in named if not one.is_column]
     table = load_human(human, in_human, columns=given, missing=o.missing, others=bool(named))
-    systems: set[str | None] = {None} if table.keys.systems is None else set(table.keys.systems)
+    systems = {system for _, system in table.keys}
     runs: list[MeasuredRun] = []
     if not named and not in_human:
         own = o.annotations is None
@@ -236,7 +236,7 @@ def read_inputs(
         return CorrelationInputs(table, annotations, sources, [check_rated(table)], notices)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
-    strangers = [video for video in table.keys.videos if video not in by_index]
+    strangers = [video for video, _ in table.keys if video not in by_index]
     if strangers and o.missing == "drop":
         values = {"labels": len(strangers), "videos": sorted(set(strangers))}
         notices.append(Notice(kind="unannotated", values=values))
@@ -245,7 +245,7 @@ def read_inputs(
         raise InputError(
             f"{shown(pair[0])} has no annotation{hint_of(pair)}",
             file=table.file,
-            where=table.places[[*table.keys.videos].index(pair[0])],
+            where=table.places[[video for video, _ in table.keys].index(pair[0])],
             field=table.columns["video_id"],
         )
     table = table.binary() if binary else table

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from capeval.correlation.fields import ClassResult, Elements, ElementTable, Notice
 from capeval.correlation.joining import ElementKey, ElementLabels, unmatched
 from capeval.errors import InputError
-from capeval.files.ratings import IfMissing, Key, Keys, LabelTable
+from capeval.files.ratings import IfMissing, Key, LabelTable, numbered
 from capeval.schema import (
     COVERAGES,
     ELEMENT_TYPES,
@@ -156,7 +156,7 @@ def _table(
 ) -> ElementTable:
     labels = COVERAGES if scale == "binary" else RELATIONS
     places, expected, verdicts = zip(*rows, strict=True)
-    video = Keys([key[0] for key, _ in places], None).video
+    video = numbered(key[0] for key, _ in places)
     matrices = confusion_by_video(expected, verdicts, labels, video)
     whole = matrices.sum(axis=0)
     supports = whole.sum(axis=1).tolist()

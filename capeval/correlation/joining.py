@@ -16,7 +16,6 @@ from capeval.files.judgments import caption_hash
 from capeval.files.ratings import (
     IfMissing,
     Key,
-    Keys,
     MetricScores,
     RatingTable,
     caption_name,
@@ -333,7 +332,7 @@ class Joined:
     """
 
     human: str
-    keys: Keys
+    keys: Sequence[Key]
     raters: tuple[str, ...]
     ratings: Floats
     metrics: dict[str, Floats]
@@ -342,10 +341,11 @@ class Joined:
     @cached_property
     def design(self) -> Design:
         """The number of each caption's video and system, in the order of their names."""
-        systems = self.keys.systems or [""] * len(self.keys)
         video, system = (
-            np.unique(np.array(names, dtype=object), return_inverse=True)[1]
-            for names in (self.keys.videos, systems)
+            np.unique(np.array([key[at] or "" for key in self.keys], object), return_inverse=True)[
+                1
+            ]
+            for at in (0, 1)
         )
         return Design(video, system)
 
@@ -477,7 +477,7 @@ def join(
     rows = sorted(np.flatnonzero(kept).tolist(), key=lambda row: tuple(map(str, human.keys[row])))
     return Joined(
         human.name,
-        human.keys.take(rows),
+        [human.keys[row] for row in rows],
         human.raters,
         human.ratings[:, rows],
         {name: values[rows] for name, values in columns.items()},

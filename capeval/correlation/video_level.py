@@ -360,7 +360,7 @@ def agreement_of(
     if len(table.raters) < 2:
         alpha = Coefficient(None, reason="there is one rater")
     elif isinstance(table, RatingTable):
-        alpha = krippendorff_alpha(table.ratings, table.keys.video, "interval")
+        alpha = krippendorff_alpha(table.ratings, table.video, "interval")
     else:
         alpha = krippendorff_alpha(*_of_labels(table), "nominal")
     return Raters(
@@ -416,5 +416,5 @@ def _of_labels(table: LabelTable) -> tuple[Floats, Ints]:
     ratings = np.full((len(table.raters), len(units)), np.nan)
     ratings[table.rater, columns] = [codes[label] for label in table.labels]
     video = np.zeros(len(units), dtype=np.int64)
-    video[columns] = table.keys.video
+    video[columns] = table.video
     return ratings, video

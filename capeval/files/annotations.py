@@ -22,7 +22,7 @@ from filelock import FileLock
 from pydantic import Strict
 
 from capeval.config import Registry, blaming
-from capeval.errors import InputError, MissingExtra
+from capeval.errors import InputError, needing
 from capeval.files.jsonl import (
     OnFault,
     dumps,
@@ -174,10 +174,8 @@ def _downloaded(pattern: str) -> Path:
     They are downloaded once into the cache that all programs share for the hub, and resumed there.
     InputError if that fails; MissingExtra without huggingface_hub.
     """
-    try:
+    with needing("downloading TUNA-1K needs huggingface_hub", "data"):
         from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingExtra("downloading TUNA-1K needs huggingface_hub", "data") from None
 
     problem = f"the data set has no {pattern}"
     # A copy in the cache is used as it is: all runs of a project should read the same annotations.

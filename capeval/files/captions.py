@@ -81,14 +81,10 @@ def read_captions(
     annotations: Sequence[Video],
     columns: Mapping[str, str] | None = None,
 ) -> CaptionsFile:
-    """Return the captions of a file, in its order.
+    """Return the captions of a file, in its order, joined to `annotations`, which may be none.
 
-    Parameters
-    ----------
-    annotations : the videos to which captions are joined; may be none
-    columns : the file's own names for `COLUMNS`
-
-    InputError if no layout fits, a record is malformed, or captions cannot be joined to videos.
+    `columns` are the file's own names for `COLUMNS`. InputError if no layout fits, a record is
+    malformed, or captions cannot be joined to videos.
     """
     path, columns = Path(path), dict(columns or {})
     if unknown := [name for name in columns if name not in COLUMNS]:
@@ -109,7 +105,6 @@ def read_captions(
         columns = {"index": "video", "caption": "prediction"}
     notices, rows = _joined(path, records, known, columns, table)
     if has_blanks:
-        # Any missing caption leaves an empty cell.
         rows = [(p, row | {"caption": _cell(row.get("caption"))}) for p, row in rows]
     found = _usable(path, rows)
     notices = [f"{path}: {notice}" for notice in ([how] if how else notices)]
@@ -138,7 +133,6 @@ def captions_in_memory(
 
 
 def _usable(file: Path, records: Records) -> CaptionsFile:
-    """Return the captions of records, without reasoning; records without a caption are left out."""
     left: list[tuple[str, Any]] = []
     unclear: list[str] = []
     cleaned = 0
@@ -235,7 +229,6 @@ def _names_of(path: Path, names: Sequence[str], known: KnownVideos) -> tuple[str
 
 
 def _of_lmms_eval(path: Path, records: Records, known: KnownVideos) -> tuple[str, Records]:
-    """Return how lmms-eval's log is joined to the videos, and index and caption of each record."""
     fields = [_texts(row) for _, row in records]
     matched = {
         name: [known.find(texts[name], name) if name in texts else None for texts in fields]
@@ -336,10 +329,7 @@ def _roles(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dic
 def _indexes(
     path: Path, records: Records, columns: Sequence[str], known: KnownVideos
 ) -> tuple[str, list[str | None]]:
-    """Return the column of the index, and the annotated video that it names in each record.
-
-    Where several columns name videos, they must name the same.
-    """
+    """Return the index's column, and the video it names in each record; all columns must agree."""
     found: dict[str, list[str | None]] = {name: [] for name in columns}
     for place, row in records:
         given = {name: id_text(row.get(name)) for name in columns}
@@ -360,10 +350,7 @@ def _indexes(
 
 
 def recorded_reply(replies: Any) -> Any:
-    """Return the reply, or the first of a nested list, that another program recorded.
-
-    It is None where a call failed, and for an empty reply, as tables have it.
-    """
+    """Return the reply, or the first of a list, that another program recorded; None without one."""
     while isinstance(replies, list):
         replies = replies[0] if replies else None
     is_failed = isinstance(replies, str) and replies.startswith(_FAILED)

@@ -23,7 +23,6 @@ from capeval.text import complaints, counted, nearest, normalised, shown, with_p
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
 
-# The words, and the punctuation marks one by one.
 _TOKEN = re.compile(r"(?:\w\u0300*+)++|[^\w\s\u0300]")
 
 
@@ -68,8 +67,6 @@ class Totals:
         self.tokens += tokens
 
     def means(self) -> dict[str, float | None]:
-        """Return the mean of each measure per video, and of the elements per event."""
-
         def per(total: float, count: int) -> float | None:
             return total / count if count else None
 
@@ -84,10 +81,7 @@ class Totals:
 
 @dataclass
 class SetCheck:
-    """The findings of `check`; statistics are of the videos without a problem.
-
-    `weights` counts the elements by type and weight.
-    """
+    """The findings of `check`; statistics are of the videos without a problem."""
 
     file: Path
     problems: list[Finding] = field(default_factory=list)
@@ -103,10 +97,7 @@ SecondsOf = Callable[[Annotation], float | None]
 
 
 def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) -> SetCheck:
-    """Check all annotations of a path that `load_annotations` takes.
-
-    InputError if the file itself cannot be read.
-    """
+    """Check all annotations of a path; InputError if the file itself cannot be read."""
     faults: list[InputError] = []
     file, records = annotation_records_of(path, on_fault=faults.append)
     found = SetCheck(file)
@@ -148,7 +139,6 @@ def check_annotations(path: Path | str, seconds_of: SecondsOf = lambda _: None) 
 def _validated(
     place: str, value: Any, seen: MutableMapping[str, str], problems: list[Finding]
 ) -> Annotation | None:
-    """Return a valid annotation of a new index; else add all of its problems."""
     if not isinstance(value, dict):
         problems.append(Finding(f"must be a JSON object, not {shown(value)}", place))
         return None
@@ -165,7 +155,6 @@ def _validated(
 
 
 def _problem(place: str, index: str | None, at: Sequence[int | str], message: str) -> Finding:
-    """Return a problem of pydantic's with the numbers of its event and element, from 1."""
     numbers = []
     rest = [*at]
     for name in ("events", "visual_elements"):

@@ -1,6 +1,7 @@
 """Text, JSON and JSON lines: read strictly, appended line by line, written whole or not at all.
 
-Every mistake of a file is an `InputError` of one line.
+Every mistake of a file is an `InputError` of one line. Where a command is to write is checked
+before any work, so that no input is destroyed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +21,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from capeval.errors import InputError
+from capeval.config import config_file
+from capeval.errors import InputError, UsageError
 from capeval.schema import Caption, Reference, Video
 from capeval.text import complaint, cut, nearest, shown
 
@@ -87,7 +90,6 @@ def first_line(path: Path) -> str:
             with path.open(encoding="utf-8-sig", errors="replace") as file:
                 if line := next(filter(None, map(str.strip, file)), ""):
                     return line
-    # It raises an error that names the problem.
     return read_text(path)
 
 
@@ -168,42 +170,30 @@ def json_lines(
 class JsonValues:
     """The values of a list, of JSON lines, or one value, each with its place.
 
-    `whole` is JSON that is not JSON lines; `mended` the place of a mistake that was mended.
+    `whole` is JSON that is not JSON lines.
     """
 
     records: Sequence[tuple[str, Any]]
     whole: Any = None
-    mended: str = ""
 
 
 def json_values(
     path: Path,
+    text: str | None = None,
     *,
     nan: bool = False,
-    mend: Callable[[str], str] | None = None,
     on_fault: OnFault | None = None,
 ) -> JsonValues:
-    """Read JSON or JSON lines, by the first line; `mend` is tried on text that is not JSON.
-
-    `on_fault` is that of `json_lines`.
-    """
-    text = read_text(path)
+    """Read JSON or JSON lines, by the first line; `text` replaces the file's own."""
+    text = read_text(path) if text is None else text
     first, _, rest = text.strip().partition("\n")
     if rest and first[0] == "{" and _is_object(first):
         lines = json_lines(text, file=path, nan=nan, on_fault=on_fault)
         return JsonValues([(f"line {n}", value) for n, value in lines])
-    mended = ""
-    try:
-        whole = parse_json(text, file=path, nan=nan)
-    except InputError as fault:
-        if mend is None:
-            raise
-        whole, mended = parse_json(mend(text), file=path, nan=nan), fault.where
+    whole = parse_json(text, file=path, nan=nan)
     if isinstance(whole, list):
-        records = [(f"entry {n}", value) for n, value in enumerate(whole, start=1)]
-    else:
-        records = [("line 1", whole)]
-    return JsonValues(records, whole, mended)
+        return JsonValues([(f"entry {n}", one) for n, one in enumerate(whole, start=1)], whole)
+    return JsonValues([("line 1", whole)], whole)
 
 
 def json_records(path: Path, on_fault: OnFault | None = None) -> Sequence[tuple[str, Any]]:
@@ -235,7 +225,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def whole_lines(path: Path) -> list[Any]:
-    """Return the values of a file, as `numbered_lines` reads them."""
+    """Return the values that `numbered_lines` reads."""
     return [value for _, value in numbered_lines(path)]
 
 
@@ -265,10 +255,7 @@ def validated(model: type[M], value: Any, *, file: Path, where: str) -> M:
 def validated_records(
     model: type[R], records: Iterable[tuple[str, Any]], *, file: Path
 ) -> tuple[R, ...]:
-    """Validate all records of a file, given with their places; every index must be unique.
-
-    InputError if there is no record.
-    """
+    """Validate all records of a file, at least one; every index must be unique."""
     seen: dict[str, str] = {}
     result: list[R] = []
     for place, value in records:
@@ -388,7 +375,6 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        # The user does not know the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
@@ -398,3 +384,65 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
     """Write JSON lines atomically."""
     write_atomic(path, (dumps(value) + "\n" for value in values))
+
+
+# ---- Outputs that a user names ----------------------------------------------------------------
+
+# Written to in place: replacing a device with a file would break other programs.
+_OTHER_KINDS = (".csv", ".tsv", ".xlsx", ".parquet", ".md", ".tex", ".txt", ".html", ".pdf")
+_PLAIN = ("/dev/stdout", "/dev/null")
+# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
+# be taken for one later. Some file systems ignore case.
+_OWN = re.compile(
+    r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
+    r"|(manifest|judge|scores|calibrated)\.json"
+    r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
+    re.IGNORECASE,
+)
+
+
+def check_json(path: Path, *others: str) -> None:
+    """Refuse a name for JSON that looks like another kind of file, unless it is one of `others`."""
+    if path.suffix.lower() in _OTHER_KINDS and path.suffix.lower() not in others:
+        kinds = ", ".join((".json", *others))
+        raise UsageError(f"--out: {path}: the result is written as {kinds}; choose such a name")
+
+
+def check_output(
+    path: Path, inputs: Iterable[Path | str], *, option: str = "--out", own: str = ""
+) -> None:
+    """Refuse an output that is one of the inputs, or has the name of a file of capeval's own.
+
+    Links are followed, and inputs may be folders. `/dev/stdout` and `/dev/null` are allowed. `own`
+    is the one of capeval's own names that the output may have.
+    """
+    if str(path) in _PLAIN:
+        return
+    target = Path(os.path.realpath(path))
+    why = ""
+    if not path.name or target.is_dir():
+        why = "is a folder; name a file in it"
+    elif target.exists() and not target.is_file():
+        why = "is no regular file; choose another"
+    elif any(_is_read(Path(file), target) for file in (*inputs, config_file())):
+        why = "is one of the files to be read; choose another"
+    elif target.name.lower() != own and _OWN.fullmatch(target.name):
+        why = "has a name that capeval uses itself; choose another"
+    if why:
+        raise UsageError(f"{option}: {path} {why}")
+
+
+def _is_read(file: Path, target: Path) -> bool:
+    if not (file.exists() and target.exists()):
+        return Path(os.path.realpath(file)) == target
+    # Around the working folder, earlier outputs are in it too, and may be replaced.
+    inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
+    return file.samefile(target) or (inside and target.is_relative_to(file.resolve()))
+
+
+def write_output(path: Path, text: str | bytes) -> None:
+    """Write a file that `check_output` has accepted, completely or not at all."""
+    if str(path) == "/dev/stdout" and isinstance(text, str):
+        sys.stdout.write(printable_json(text) if text.startswith(("{", "[")) else text)
+    elif str(path) not in _PLAIN:
+        write_atomic(path, text)

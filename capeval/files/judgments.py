@@ -31,7 +31,7 @@ from pydantic import (
     ValidationError,
 )
 
-from capeval.errors import InputError, MissingExtra, ReplyError
+from capeval.errors import InputError, ReplyError, needing
 from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
 from capeval.files.tables import escape, read_table
 from capeval.schema import (
@@ -183,7 +183,6 @@ def element_rows(
 
 
 def _annotated(annotation: Annotation) -> dict[str, tuple[str | int, ...]]:
-    """Return type, weight, content and event of each element, as the table has them."""
     return {
         f"{number}.{n}": (
             element.type,
@@ -216,11 +215,9 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
         for row in found:
             writer.writerow({k: escape(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue().encode("utf-8")
-    try:
+    with needing("writing parquet needs pyarrow", "data"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("writing parquet needs pyarrow", "data") from None
     sink = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(found), sink)
     return sink.getvalue()
@@ -252,7 +249,6 @@ def load_element_table(
 
 
 def _verdict(annotation: Annotation, rows: Mapping[str, _Row], path: Path) -> Scored:
-    """Return the verdict on a video; InputError if its annotation is another."""
     expected, given = _annotated(annotation), {i: row.annotated for i, row in rows.items()}
     if given != expected:
         other = [i for i in {**expected, **given} if given.get(i) != expected.get(i)]

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from itertools import count, repeat
 from pathlib import Path
 from typing import Literal
@@ -51,69 +50,27 @@ def caption_name(key: Key) -> str:
     return key[0] if key[1] is None else f"{key[0]} of {key[1]}"
 
 
-@dataclass(frozen=True)
-class Keys:
-    """Keys as columns; `systems` is None for a file without systems."""
-
-    videos: Sequence[str]
-    systems: Sequence[str] | None
-
-    @classmethod
-    def of(cls, keys: Iterable[Key]) -> Keys:
-        videos, systems = zip(*keys, strict=True)
-        return cls(videos, None if systems[0] is None else systems)
-
-    @classmethod
-    def of_table(cls, table: FileTable, columns: Mapping[str, str]) -> Keys:
-        """Return the key of each row; `columns` are the file's for `video_id` and `system`."""
-        table.check_whole(columns["video_id"])
-        systems = table.names(columns["system"]) if "system" in columns else None
-        return cls(table.names(columns["video_id"]), systems)
-
-    def __getitem__(self, row: int) -> Key:
-        return self.videos[row], None if self.systems is None else self.systems[row]
-
-    def __len__(self) -> int:
-        return len(self.videos)
-
-    def __iter__(self) -> Iterator[Key]:
-        return zip(self.videos, self.systems or repeat(None), strict=False)
-
-    def take(self, rows: Iterable[int]) -> Keys:
-        rows = list(rows)
-        systems = None if self.systems is None else [self.systems[row] for row in rows]
-        return Keys([self.videos[row] for row in rows], systems)
-
-    @cached_property
-    def video(self) -> NDArray[np.int64]:
-        """The number of each key's video, from 0 in the order of first appearance: (n,)."""
-        return _numbers(self.videos)
-
-    @cached_property
-    def system(self) -> NDArray[np.int64]:
-        """The number of each key's system, from 0 in the order of first appearance: (n,)."""
-        return _numbers(self.systems or [""] * len(self))
+def _keys(table: FileTable, columns: Mapping[str, str]) -> list[Key]:
+    table.check_whole(columns["video_id"])
+    systems = table.names(columns["system"]) if "system" in columns else repeat(None)
+    return [*zip(table.names(columns["video_id"]), systems, strict=False)]
 
 
-def _numbers(names: Iterable[Hashable]) -> NDArray[np.int64]:
+def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Return the number of each name, from 0 in the order of first appearance: (n,)."""
     number: dict[Hashable, int] = defaultdict(count().__next__)
     return np.array([number[name] for name in names], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class _HumanFile:
-    """The common parts of human files.
+    """What human files have in common: the `keys` of captions or labels, and the columns.
 
-    Attributes
-    ----------
-    keys : of each caption, or of each label
-    warnings : faults of the data, and rows that were left out
-    columns : the file's own column by the name that capeval has for it
-    header : the names of all columns of the file
+    `columns` has the file's own column by the name that capeval has for it.
     """
 
     file: Path
-    keys: Keys
+    keys: Sequence[Key]
     raters: tuple[str, ...]
     _: KW_ONLY
     warnings: tuple[str, ...] = ()
@@ -121,21 +78,21 @@ class _HumanFile:
     header: tuple[str, ...] = ()
 
     @property
+    def video(self) -> NDArray[np.int64]:
+        """The number of each key's video, from 0 in the order of first appearance: (n,)."""
+        return numbered(video for video, _ in self.keys)
+
+    @property
     def notices(self) -> tuple[str, ...]:
-        """A notice of the columns that are not read, if there are any."""
         return ignored_columns(self.file, self.header, self.columns.values())
 
 
 @dataclass(frozen=True)
 class RatingTable(_HumanFile):
-    """Ratings of captions.
+    """Ratings of captions, (raters, captions); NaN for a caption that a rater did not rate.
 
-    Attributes
-    ----------
-    ratings : (raters, captions), NaN for a caption that a rater did not rate
-    metrics : the columns that were named as metrics, (captions,) each; NaN for an empty cell
-    name : the kind of human score: "score" for ratings; "covered", "recall", "precision" or "f1"
-        if computed from labels
+    `metrics` are the columns that were named as metrics, (captions,) each. `name` is "score", or
+    "covered", "recall", "precision" or "f1" where the ratings were computed from labels.
     """
 
     ratings: NDArray[np.float64]
@@ -143,13 +100,12 @@ class RatingTable(_HumanFile):
     name: str = "score"
 
     def take(self, rows: Sequence[int]) -> RatingTable:
-        """Return the ratings of some of the captions, and the raters who rated one of them."""
         ratings = self.ratings[:, rows]
         # Without any rating left, the error of an empty file is clearer than that of no rater.
         rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
         return replace(
             self,
-            keys=self.keys.take(rows),
+            keys=[self.keys[row] for row in rows],
             raters=tuple(self.raters[rater] for rater in rated),
             ratings=ratings[list(rated)],
             metrics={name: values[rows] for name, values in self.metrics.items()},
@@ -170,7 +126,6 @@ class LabelTable(_HumanFile):
     places: Sequence[str]
 
     def binary(self) -> LabelTable:
-        """Return labels that say only whether an element is covered."""
         if self.scale == "binary":
             return self
         labels = [COVERAGES[0] if one == "entailment" else COVERAGES[1] for one in self.labels]
@@ -180,7 +135,7 @@ class LabelTable(_HumanFile):
         used = sorted({self.rater[row] for row in rows})
         return replace(
             self,
-            keys=self.keys.take(rows),
+            keys=[self.keys[row] for row in rows],
             elements=[self.elements[row] for row in rows],
             rater=[used.index(self.rater[row]) for row in rows],
             raters=tuple(self.raters[number] for number in used),
@@ -197,16 +152,10 @@ def load_human(
     missing: IfMissing = "error",
     others: bool = False,
 ) -> RatingTable | LabelTable:
-    """Read a human file.
+    """Read a human file; `columns` are its columns by capeval's names, where they differ.
 
-    Parameters
-    ----------
-    metric_columns : columns with scores of metrics
-    columns : the file's columns by capeval's names, where they differ
-    missing : whether a row without a rating is an error, or left out with a warning
-    others : whether a mapped column may be absent, because another file may have it
-
-    InputError or UsageError if the file or the mapping of its columns is not valid.
+    With `others`, a mapped column may be absent, because another file may have it. InputError or
+    UsageError if the file or the mapping is not valid.
     """
     mapped = dict(columns or {})
     _check_mapped(mapped)
@@ -233,12 +182,12 @@ def load_human(
     chosen = table.choose(["video_id", *(wide or ["score"])], optional, {**mapped, **wide})
     table, unrated = _rated(table, [chosen[name] for name in wide or ["score"]], missing)
     warnings += unrated
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     metrics = {name: table.numbers(name) for name in metric_columns}
     if "rater" in chosen:
         raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
     else:
-        table.check_unique(list(keys), "video_id, system")
+        table.check_unique(keys, "video_id, system")
         given = {wide.get(name, "human"): table.numbers(chosen[name]) for name in wide or ["score"]}
         rated = {rater: scores for rater, scores in given.items() if not np.isnan(scores).all()}
         warnings += (
@@ -260,7 +209,6 @@ def load_human(
 
 
 def _check_mapped(mapped: Mapping[str, str]) -> None:
-    """Refuse a mapping of names that capeval does not have, or of one column to two names."""
     for role in mapped:
         if role not in ROLES and not _HUMAN.fullmatch(role):
             raise UsageError(
@@ -273,7 +221,6 @@ def _check_mapped(mapped: Mapping[str, str]) -> None:
 
 
 def _wide_columns(table: FileTable, mapped: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns that have the ratings of one rater each, by human, human_2, …"""
     names = {role: name for role, name in mapped.items() if _HUMAN.fullmatch(role)}
     if names or mapped.get("score") in table.header:
         return {role: name for role, name in names.items() if name in table.header}
@@ -304,17 +251,16 @@ def _rated(
 def _by_caption(
     table: FileTable,
     chosen: Mapping[str, str],
-    keys: Keys,
+    keys: Sequence[Key],
     metrics: Mapping[str, NDArray[np.float64]],
-) -> tuple[tuple[str, ...], Keys, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """Return raters, captions, ratings and metrics of a table with a row for each rating."""
+) -> tuple[tuple[str, ...], Sequence[Key], NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     raters = table.names(chosen["rater"])
     of_row = [(*key, rater) for key, rater in zip(keys, raters, strict=True)]
     table.check_unique(of_row, "video_id, system, rater")
     captions, names = dict.fromkeys(keys), tuple(dict.fromkeys(raters))
-    caption = _numbers(keys)
+    caption = numbered(keys)
     ratings = np.full((len(names), len(captions)), np.nan)
-    ratings[_numbers(raters), caption] = table.numbers(chosen["score"])
+    ratings[numbered(raters), caption] = table.numbers(chosen["score"])
     found = {}
     for name, values in metrics.items():
         found[name] = of_caption = np.full(len(captions), np.nan)
@@ -324,11 +270,10 @@ def _by_caption(
             row = int(differ[0])
             message = f"{values[row]:g} differs from an earlier score of the same caption"
             raise table.error(message, row=row, column=name)
-    return names, Keys.of(captions), ratings, found
+    return names, [*captions], ratings, found
 
 
 def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
-    """Return the rows of a direct assessment that rate a caption, and warnings about others."""
     video, system = _ASSESSED["video_id"], _ASSESSED["system"]
     rows, kept, warnings = [], [], []
     for row, (given, of) in enumerate(zip(table.names(video), table.names(system), strict=True)):
@@ -349,7 +294,7 @@ def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
 def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
     chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     elements = table.names(chosen["element_id"])
     # Of an event with ten elements or more, the number 1.10 has become 1.1.
     if any(re.search(r"\.\d\d", element) for element in elements):
@@ -372,7 +317,7 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
         keys,
         tuple(dict.fromkeys(raters)),
         elements,
-        _numbers(raters).tolist(),
+        numbered(raters).tolist(),
         [_BINARY[label] for label in labels] if scale == "binary" else labels,
         scale,
         table.places,
@@ -406,7 +351,6 @@ class MetricScores:
 
     @property
     def keys(self) -> set[Key]:
-        """The captions that have a score, or a reason why there is none."""
         return {*self.scores, *self.missing}
 
     @property
@@ -444,15 +388,15 @@ def load_metrics(
     name: str,
     columns: Mapping[str, str] | None = None,
 ) -> MetricFile:
-    """Read a file of metric scores.
+    """Read a file of metric scores, with the file's `columns` by capeval's names.
 
     A table has one metric, called `name`: the column of that name, else `score`. A metrics.jsonl
-    can have several: `name:metric` each. `columns` are the file's by capeval's names.
+    can have several: `name:metric` each.
     """
     table = read_table(path)
     stored = {"metric", "value"} <= {*table.header}
     chosen = _metric_columns(table, name, dict(columns or {}), stored=stored)
-    keys = Keys.of_table(table, chosen)
+    keys: Sequence[Key] = _keys(table, chosen)
     metrics = table.names("metric") if stored else [name] * len(table)
     keyed = [(*key, metric) for key, metric in zip(keys, metrics, strict=True)]
     table.check_unique(keyed, "video_id, system, metric")

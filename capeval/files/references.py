@@ -50,13 +50,11 @@ def _of_dream(record: dict[str, Any]) -> dict[str, Any]:
             for part in message["content"]
             if part.get("reference") is not None
         ]
-        # An empty list of events is a list: the video has none.
         found["events"] = record["extra_info"].get("events")
     return found
 
 
 def _text_lines(path: Path) -> dict[str, str]:
-    """Return the lines of a text file by their numbers, from 1."""
     # Published files of captions are not always UTF-8.
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     return {str(number): line.strip() for number, line in enumerate(lines, start=1)}

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from capeval.errors import InputError, MissingExtra, UsageError
+from capeval.errors import InputError, UsageError, needing
 from capeval.files.jsonl import (
     first_line,
     json_object,
@@ -47,7 +47,6 @@ _FORMULA = r"\s*[=+\-@＝＋－＠|%]"
 _ESCAPED = re.compile(rf"'+{_FORMULA}")
 _LIVE = re.compile(rf"'*{_FORMULA}")
 
-# Marks of a missing value in tables.
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-"}
 # Statistics add up squares and cubes of numbers, which must stay within the range of floats.
 _LARGEST = 1e100
@@ -91,14 +90,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FileTable:
-    """The rows of a file below its header.
+    """The rows of a file below its header, as cells by column, with their places, such as "line 3".
 
-    Attributes
-    ----------
-    rows : the cells of each row by column
-    places : where each row is, such as "line 3"
-    is_escaped : whether an apostrophe may keep a cell from being a formula: not in parquet and JSON
-    fractions : columns of a workbook in which a number is no whole one, or a date
+    With `is_escaped`, an apostrophe may keep a cell from being a formula. `fractions` are the
+    columns of a workbook in which a number is no whole one, or a date.
     """
 
     file: Path
@@ -112,7 +107,6 @@ class FileTable:
         return len(self.rows)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the place and the cells of each row."""
         return zip(self.places, map(dict, self.rows), strict=True)
 
     def take(self, rows: Sequence[int]) -> FileTable:
@@ -136,10 +130,9 @@ class FileTable:
         optional: Iterable[str] = (),
         mapped: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Return the file's column for each documented name that it has.
+        """Return the file's column for each documented name that it has; needed ones must exist.
 
-        `mapped` is the file's column by documented name, or None if the user cannot map columns.
-        InputError if a needed column is missing.
+        `mapped` has the user's columns by documented name; None if the user cannot map columns.
         """
         needed = [*needed]
         found = {name: self.find(name, mapped) for name in (*needed, *optional)}
@@ -154,7 +147,6 @@ class FileTable:
         return {name: column for name, column in found.items() if column is not None}
 
     def typed(self, model: type[M]) -> list[M]:
-        """Return each row as a model, whose fields are columns; InputError if one is not valid."""
         chosen = self.choose(model.model_fields)
         return [
             validated(
@@ -167,7 +159,6 @@ class FileTable:
         ]
 
     def cells(self, column: str) -> list[Any]:
-        """Return the cells of a column; None where a record lacks it."""
         return [row.get(column) for row in self.rows]
 
     def names(self, column: str) -> list[str]:
@@ -346,7 +337,6 @@ def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[tuple[Any, ...]]]:
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():
-        # About styles and extensions that do not matter here.
         warnings.simplefilter("ignore")
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=computed)
         visible = [one for one in book.worksheets if one.sheet_state == "visible"]
@@ -357,7 +347,6 @@ def _sheet(data: bytes, *, computed: bool) -> tuple[str, list[tuple[Any, ...]]]:
 
 
 def _text(value: Any) -> str:
-    """Return a cell of a workbook as CSV would have it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -400,11 +389,9 @@ def _of_json(path: Path) -> FileTable:
 
 
 def _of_parquet(path: Path, data: bytes) -> FileTable:
-    try:
+    with needing("reading parquet needs pyarrow", "data"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("reading parquet needs pyarrow", "data") from None
     try:
         found = parquet.ParquetFile(pyarrow.BufferReader(data)).read(use_threads=False)
         rows = found.to_pylist()

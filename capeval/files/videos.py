@@ -27,10 +27,7 @@ SUFFIXES = frozenset(
 
 
 def none_found(reasons: Mapping[str, str]) -> str:
-    """Return the predicate of a sentence about a folder in which no video is found.
-
-    `reasons` are the messages of `VideoFolder.find`, by index.
-    """
+    """Return what is wrong with a folder of videos, given the messages of `find` by index."""
     index, reason = next(iter(reasons.items()))
     which = index if len(reasons) == 1 else f"any of the {len(reasons):,} videos, such as {index}"
     return f"has no usable file for {which}: {reason}"
@@ -104,7 +101,6 @@ class VideoFolder:
 
     @cached_property
     def files(self) -> list[PurePosixPath]:
-        """The paths of all videos, relative to the folder, in order."""
         found = []
         for folder, folders, names in os.walk(self.path):
             folders.sort()
@@ -138,7 +134,6 @@ class KnownVideos:
 
     @cached_property
     def _by_stem(self) -> tuple[_Names, _Names]:
-        """By the last part of an index, and of a file: the names with folders, and the indexes."""
         indexes, files = _Names(), _Names()
         for one in self._annotations:
             for names, name in ((indexes, one.index), (files, one.video)):

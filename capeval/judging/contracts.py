@@ -109,7 +109,6 @@ class PromptSet:
         return f"{self.name}{'+explain' if self.explain else ''}@{self.hash[:6]}"
 
     def render(self, stage: Stage, data: Mapping[str, str]) -> str:
-        """Fill a template in one pass, so that inserted text is never searched for placeholders."""
         return filled(self.templates[stage], data)
 
 
@@ -142,7 +141,6 @@ def load_prompts(
     if explain and used.explain is None:
         raise _no_reasons(path)
     files = {**used.model_dump(), **({"classify": used.explain} if explain else {})}
-    # Other segments are other questions.
     digest = hashlib.sha256(f"{text}\0segments {VERSION}".encode())
     templates: dict[Stage, str] = {}
     for stage in _PLACEHOLDERS:
@@ -263,10 +261,7 @@ class Contract:
         return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items + reasons
 
     def reply_tokens(self, stage: Stage, items: int) -> int:
-        """Return the expected tokens of a reply that lists so many events or elements.
-
-        See docs/prompts.md.
-        """
+        """Return the expected tokens of a reply about so many items; see docs/prompts.md."""
         reasons = 22 * items if self._explain and stage == "classify" else 0
         return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
@@ -306,13 +301,11 @@ class Contract:
         return events
 
     def read_matches(self, value: Any, candidates: int, references: int) -> list[int | None]:
-        """Return the reference number or None of each candidate event."""
         return matched(in_form(_Matches, value).matches, candidates, references)
 
     def read_relations(
         self, value: Any, parts: Sequence[EventToClassify], notes: list[str]
     ) -> tuple[Labels, Reasons]:
-        """Return the relations of each part's elements, and the reasons, "" where none is asked."""
         if self._explain:
             given = in_form(_ReasonedRelations, value).relations
             answers = [(one.id, (one.relation, one.reason)) for one in given]
@@ -331,12 +324,9 @@ class Contract:
 
 
 def check_starts(starts: Sequence[int], count: int, others: Sequence[int] = ()) -> None:
-    """Raise `ReplyError` unless events start at the first segment and at later ones, in order.
+    """Raise `ReplyError` unless events start at the first segment and later ones, in order.
 
-    Parameters
-    ----------
-    count : the number of segments
-    others : further numbers that must be those of segments
+    `others` are further numbers that must be those of the `count` segments.
     """
     for number in (*starts, *others):
         must_exist(number, count, "segment")
@@ -404,7 +394,6 @@ class PublishedContract(Contract):
         self.schemas: Mapping[Stage, ReplySchema] = {}  # an endpoint's schema is of an object
 
     def max_tokens(self, stage: Stage, items: int) -> int:
-        # Events and elements are copied.
         return 512 + {"split": 80, "match": 16, "classify": 96}[stage] * items
 
     def reply_tokens(self, stage: Stage, items: int) -> int:

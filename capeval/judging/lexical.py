@@ -18,6 +18,7 @@ from typing import Final
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from capeval.judging.protocol import PreparedJudge, Tally
 from capeval.judging.segments import segments
 from capeval.schema import Annotation, Relation, Verdict
 from capeval.text import storable, words
@@ -43,7 +44,6 @@ _FUNCTION_WORDS = """
     have had having do does did doing will would shall should can could may might must there here
     also too very just again even only both of to at by for from with on s t
 """
-# Each word of a pole excludes the words of the other poles.
 _OPPOSITES = """
     left | right
     up upward | down downward
@@ -119,7 +119,7 @@ def _exclusions() -> dict[str, Words]:
 _EXCLUDED = _exclusions()
 
 
-class LexicalJudge:
+class LexicalJudge(PreparedJudge):
     """A deterministic judge that compares words; no model, no network.
 
     It follows the three stages of TUNA (4.1). It knows no synonyms and resolves no coreference: its
@@ -132,19 +132,24 @@ class LexicalJudge:
     >>> annotation = Annotation.model_validate(
     ...     {"index": "1", "events": [{"event": "A man runs.", "visual_elements": elements}]}
     ... )
-    >>> LexicalJudge().judge(annotation, "A man in a blue shirt is running.").relations
+    >>> LexicalJudge().verdict(annotation, "A man in a blue shirt is running.").relations
     (('entailment', 'contradiction', 'lack'),)
     """
 
-    name: Final = RULES
-    is_baseline: Final = True
-    description: Final = "built-in baseline: compares words, understands nothing"
+    name = RULES
+    is_baseline = True
+    description = "built-in baseline: compares words, understands nothing"
 
     def __init__(self) -> None:
         # Verdicts depend on the stemmer, besides the rules.
-        self.identity: Final = (f"snowballstemmer {version('snowballstemmer')}",)
+        self.identity = (RULES, f"snowballstemmer {version('snowballstemmer')}")
 
-    def judge(self, annotation: Annotation, caption: str) -> Verdict:
+    async def judge(
+        self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
+    ) -> Verdict:
+        return self.verdict(annotation, caption)
+
+    def verdict(self, annotation: Annotation, caption: str) -> Verdict:
         """Judge one caption, which may be any text; an empty one lacks everything."""
         pieces = [piece.strip() for piece in segments(storable(caption)) if words(piece)]
         said = [content_words(piece) for piece in pieces]

@@ -53,7 +53,6 @@ class LLMJudge(PreparedJudge):
         return await _Stages(self, repeat, tally).verdict(annotation, caption)
 
     def count(self, reply: ChatReply, *, is_readable: bool) -> None:
-        """Count the first replies that were paid for, and report if most cannot be read."""
         if reply.cached or self._replies == FIRST_REPLIES:
             return
         self._replies += 1

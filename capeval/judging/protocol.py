@@ -37,7 +37,7 @@ from capeval.options import (
 )
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Annotation, Provenance, Scored, Usage, Verdict, flaw_of
-from capeval.text import complaint, describe, raised_at, shown
+from capeval.text import complaint, described, shown
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
@@ -134,10 +134,7 @@ class JudgeCommandOptions(RunOptions):
 
 @dataclass
 class Tally(Asked):
-    """What judging one caption took; filled in even when judging fails.
-
-    `stage` is the stage that began last; the notes are those of the last repeat.
-    """
+    """What judging one caption took, also where it fails; `stage` is the stage that began last."""
 
     stage: str = ""
 
@@ -179,12 +176,10 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Name and version, such as `my-judge-1`; it names the judge's folder in a run."""
-        ...
 
     @property
     def is_baseline(self) -> bool:
         """Whether this is a baseline, whose scores are not to be reported."""
-        ...
 
     @property
     def judge(self) -> Callable[..., Found | Awaitable[Found]]:
@@ -193,7 +188,6 @@ class Judge(Protocol):
         It may be a coroutine function; if it is not, it runs in a thread. It also receives the
         keywords `repeat` (from 0) and `tally` if it has parameters of these names.
         """
-        ...
 
 
 class PreparedJudge(ABC):
@@ -219,12 +213,8 @@ class PreparedJudge(ABC):
     ) -> Verdict:
         """Return the verdict on a caption that is not empty.
 
-        Raises
-        ------
-        JudgeError, ReplyError, RequestRefused, RetriesExhausted
-            This caption could not be judged.
-        EndpointRefused, EndpointDown, BudgetReached
-            No caption can be judged any more.
+        `JudgeError`, `ReplyError`, `RequestRefused` and `RetriesExhausted` leave this caption
+        unscored; `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
 
     def close(self) -> None:
@@ -233,7 +223,6 @@ class PreparedJudge(ABC):
 
     @property
     def title(self) -> str:
-        """The judge in words, for the beginning of a run."""
         where = f" at {self.base_url}" if self.base_url else ""
         what = f" ({self.description})" if self.description else ""
         with_prompts = f", prompts {self.prompts}" if self.prompts else ""
@@ -260,23 +249,22 @@ def load_judge(name: str) -> PreparedJudge:
     """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     what = f"the judge {shown(name)} cannot be loaded"
-    with blaming(lambda error: UsageError(f"{what}: {_described(error)}"), passing=()):
+    with blaming(lambda error: UsageError(f"{what}: {described(error)}"), passing=()):
         judge = make()
-    return prepare_judge(judge, shown(name), trusted=name in JUDGES.packaged)
+    return prepare_judge(judge, shown(name))
 
 
-def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> PreparedJudge:
+def prepare_judge(judge: object, label: str = "") -> PreparedJudge:
     """Return an object with the attributes of `Judge` as the pipeline runs it; raises `UsageError`.
 
-    `label` names it in messages. A trusted judge is quick, deterministic and tested with this
-    package: it runs in the event loop, and its verdicts are not checked again.
+    `label` names it in messages.
     """
     if isinstance(judge, PreparedJudge):
         return judge
     what = f"the judge {label or type(judge).__name__} cannot be used"
     if isinstance(judge, type):
         raise UsageError(f"{what}: it is a class; pass an object, {judge.__name__}()")
-    with blaming(lambda error: UsageError(f"{what}: {_described(error)}")):
+    with blaming(lambda error: UsageError(f"{what}: {described(error)}")):
         method = getattr(judge, "judge", None)
         if not callable(method):
             raise UsageError(f"{what}: it has no method judge(annotation, caption)")
@@ -286,7 +274,7 @@ def prepare_judge(judge: object, label: str = "", *, trusted: bool = False) -> P
         except ValidationError as faults:
             raise UsageError(f"{what}: {': '.join(complaint(faults))}") from None
         declared.base_url = declared.base_url and public_url(declared.base_url)
-        return _LocalJudge(method, declared, trusted=trusted)
+        return _LocalJudge(method, declared)
 
 
 class _Declared(BaseModel):
@@ -302,8 +290,8 @@ class _Declared(BaseModel):
 
 
 class _LocalJudge(PreparedJudge):
-    def __init__(self, method: Callable[..., Any], declared: _Declared, *, trusted: bool) -> None:
-        self._judge, self._trusted = method, trusted
+    def __init__(self, method: Callable[..., Any], declared: _Declared) -> None:
+        self._judge = method
         vars(self).update(declared)
         own = (declared.name, *([declared.prompts] if declared.prompts else []))
         self.identity = (*own, *declared.identity)
@@ -314,15 +302,12 @@ class _LocalJudge(PreparedJudge):
     async def judge(
         self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
     ) -> Verdict:
-        if self._trusted:
-            verdict: Verdict = self._judge(annotation, caption)
-            return verdict
         given = {"repeat": repeat, "tally": tally}
         keywords = {name: given[name] for name in self._keywords}
         call = partial(self._judge, annotation, caption, **keywords)
         what = f"the judge {shown(self.name)}"
         with blaming(
-            lambda error: JudgeError(f"{what} failed: {_described(error)}"),
+            lambda error: JudgeError(f"{what} failed: {described(error)}"),
             passing=(EndpointRefused, EndpointDown, BudgetReached),
         ):
             if inspect.iscoroutinefunction(self._judge):
@@ -351,7 +336,3 @@ def _checked(found: object, annotation: Annotation) -> Verdict:
                 f"it matches reference event {later} after {earlier}; matches never decrease"
             )
     return verdict
-
-
-def _described(error: BaseException) -> str:
-    return describe(error) + raised_at(error)

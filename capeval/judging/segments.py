@@ -68,7 +68,6 @@ _LEVELS = (
     (_SPACE, _LONGEST, 50),
 )
 _LETTERS = re.compile(r"(?:[^\W\d_]\u0300*+)++")
-# Parts of an emoji: the joiner and the colours of a skin.
 _JOINED = re.compile(r"[\u200d\U0001f3fb-\U0001f3ff]")
 # A word of this size is no fragment: it is text without spaces.
 _FRAGMENT = 20
@@ -112,7 +111,6 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
         return False
     if mark != ".":
         return True
-    # No word of interest is longer.
     before = text[max(0, found.start() - 16) : found.start()]
     written = before.split()[-1].lstrip("([{\"'“‘") if before[-1:].strip() else ""
     word = written.lower()
@@ -126,7 +124,6 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
 
 
 def _clauses(text: str, start: int, end: int, level: int = 0) -> Iterator[int]:
-    """Yield where a sentence is cut: nowhere if it is short."""
     if level == len(_LEVELS):
         while _has_size(text, start, end, _LONGEST + 1):
             start = _between_characters(text, start, start + _LONGEST // 3)

@@ -246,7 +246,6 @@ class Asker:
 
 
 def _must_be_an_answer(reply: ChatReply, *, may_be_empty: bool) -> None:
-    """Raise `RequestRefused` for a model that declines, `ReplyError` for a reply of no use."""
     if ending(reply.finish_reason) == "declined":
         quoted = f": {reply.text[:200]}" if reply.text.strip() else ""
         raise RequestRefused(f"the model declined to answer ({reply.finish_reason}){quoted}")
@@ -334,17 +333,10 @@ async def open_asker(
 
 @dataclass(frozen=True)
 class Chat:
-    """A chat model that is asked.
+    """A chat model that is asked, with the `reasoning` effort, about `concurrency` items at a time.
 
-    Attributes
-    ----------
-    asker : asks with retries, through the cache, within the cost cap; see `Asker.ask`
-    reasoning : the effort to put into each `ChatRequest`
-    concurrency : how many items to work on at the same time
-    endpoint : the name that is configured for its address
-    weights : what the endpoint says of them
-    thinks : whether it reasons, as far as is documented
-    why, why_reasoning : why it is this model, and this effort, where the user did not say so
+    `endpoint` is the name that is configured for its address; `weights` what the endpoint says of
+    them; `why` and `why_reasoning` say why they were chosen, where the user did not say so.
     """
 
     asker: Asker
@@ -371,15 +363,9 @@ class Chat:
 
 @dataclass(frozen=True)
 class ChatQuestion(Generic[FormT]):
-    """One question.
+    """One question, and the form of its reply.
 
-    Attributes
-    ----------
-    stage : what begins its notes
-    prompt : the text that is sent
-    form : the form of the reply
-    max_tokens : the most that a reply may take
-    material : the texts that the model is given; a reply that only repeats one is no answer
+    `stage` begins its notes. A reply that only repeats one of the texts of `material` is no answer.
     """
 
     stage: str
@@ -405,7 +391,6 @@ class Asked:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What is kept: the snapshots that answered, what they do not take, and the notes."""
         found = {
             "models": sorted(self.models),
             "left_off": sorted(self.left_off),
@@ -440,12 +425,8 @@ async def ask_chat(
 ) -> T:
     """Return what `read` makes of the reply in its form; it is asked for up to three times.
 
-    Raises
-    ------
-    ReplyBroken
-        The last reply was not in the form either, or `read` refused it with `ReplyError`.
-    ReplyRefused
-        The model declines to answer.
+    ReplyBroken if the last reply was not in the form either, or was refused by `read` with
+    `ReplyError`; ReplyRefused if the model declines.
     """
     form, stage = question.form, question.stage
     request = ChatRequest(

@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS replies (
 # replies are kept in memory, and written with one that comes later.
 BUSY_SECONDS = 0.3
 RETRY_SECONDS = 3.0
-# Shorter ones cost nothing to store.
 LONG_DATA_URL = 1000
 
 STATE_NAMES = {
@@ -87,7 +86,6 @@ def _sha256(text: str) -> str:
 
 
 def _shortened(value: object) -> object:
-    """Return JSON values with long data URLs replaced by their hash."""
     if isinstance(value, str):
         if len(value) <= LONG_DATA_URL or not value.startswith("data:"):
             return value
@@ -145,7 +143,6 @@ class ReplyCache:
         return None if state == "exhausted" else (_reply_in(text), state)  # type: ignore[return-value]
 
     def last_weights(self, base_url: str, model: str) -> str:
-        """Return what an endpoint said of a model's weights at the last call."""
         last = """
             SELECT json_extract(request, '$.weights') FROM replies
             WHERE model = ? AND json_valid(request) AND json_extract(request, '$.base_url') = ?
@@ -154,7 +151,6 @@ class ReplyCache:
         return rows[0][0] or "" if rows else ""
 
     def put(self, asked: RequestIdentity, reply: ChatReply, state: State) -> None:
-        """Keep a reply, in place of one that is stored for the same request."""
         row = (asked.key, state, asked.model, asked.text, _text_of(reply))
         self._unwritten[asked.key] = row
         self._write()
@@ -202,7 +198,6 @@ class ReplyCache:
             how = "written" if writes else "read"
             self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
         except sqlite3.DatabaseError as error:
-            # The next reply begins a new file.
             self._disconnect()
             now = time.strftime("%Y%m%d-%H%M%S")
             aside = self.path.with_name(f"{self.path.name}-damaged-{now}")

@@ -48,7 +48,6 @@ NEAREST_MODELS = 8
 # Seconds: an endpoint that recovers is used again within this time.
 LONGEST_WAIT = 30.0
 
-# What to do about a connection that failed, by what its error says.
 _CONNECTION_ADVICE = (
     ("timeout", "if it is only slow, raise --timeout"),
     (
@@ -159,11 +158,7 @@ class OpenAIChatClient:
     async def preflight(
         self, model: str, reasoning: str | None = None, media: Mapping[str, Any] | None = None
     ) -> ChatReply:
-        """Make one small call with every parameter, to find out what the endpoint takes.
-
-        Raises `EndpointRefused`.
-        """
-        # One that stopped answering may be back.
+        """Make one small call with every parameter, to find out what the endpoint takes."""
         self._failed_in_a_row = 0
         request = ChatRequest(
             *(model, PREFLIGHT, 16), schema=PREFLIGHT_SCHEMA, reasoning=reasoning, media=media
@@ -191,7 +186,6 @@ class OpenAIChatClient:
             raise EndpointRefused(f"{self.base_url} refuses {what}{error}{advice}") from None
 
     async def models(self) -> tuple[str, ...]:
-        """Return the ids of the models that the endpoint lists; raises `EndpointRefused`."""
         return model_ids(await self.listing())
 
     async def listing(self, timeout: float | None = None) -> Mapping[str, Any]:
@@ -272,10 +266,7 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them.
-
-        Raises `CallFailed`.
-        """
+        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them."""
         discarded = Usage()
         most = MOST_TOKENS
         while True:

@@ -79,10 +79,7 @@ class JudgeModel(BaseModel):
 
     @property
     def reasons_by_default(self) -> bool:
-        """Whether the model reasons without being asked to, or may.
-
-        One that refuses a temperature reasons, so it may where its own effort is not documented.
-        """
+        """Whether the model reasons, or may, without being asked to."""
         if self.default_effort is None:
             return self.temperature in ("refused", "unless reasoning")
         return self.default_effort != "none"
@@ -188,10 +185,7 @@ _PRICES = TypeAdapter(dict[str, Price])
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """Return the user's own prices, the `[prices."MODEL"]` tables of a file, none without one.
-
-    Raises `InputError`.
-    """
+    """Return the `[prices."MODEL"]` tables of a file; raises `InputError`."""
     try:
         return _PRICES.validate_python(read_config(path, "prices"))
     except ValidationError as faults:
@@ -202,14 +196,9 @@ def read_prices(path: Path) -> dict[str, Price]:
 class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
-    `prices` are the user's own. With a `cap` in US dollars, no call is admitted that would pass it,
-    by the mean cost of the admitted calls before; the short test call is not one of them.
-
-    Attributes
-    ----------
-    guessed : calls for which the endpoint reported no tokens; their cost is estimated
-    too_long : calls that were refused because they do not fit the model's context
-    in_flight : real calls under way
+    With a `cap` in US dollars, no call is admitted that would pass it, by the mean cost of the
+    admitted calls before; the short test call is not one of them. `guessed` calls reported no
+    tokens, so their cost is estimated; `too_long` ones do not fit the model's context.
     """
 
     def __init__(
@@ -238,7 +227,6 @@ class Meter:
         return price_of(model, self.prices)
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what calls of a model cost, or None without a price."""
         price = self.price(model)
         return 0.0 if not usage.calls else price.cost(usage) if price else None
 
@@ -272,7 +260,6 @@ class Meter:
             self._ended.set()
 
     async def _room_for(self, request: ChatRequest) -> None:
-        """Wait until a call like those in flight is expected to stay below the cap."""
         if self.cap is None:
             return
         price = self.price(request.model)
@@ -298,10 +285,7 @@ class Meter:
             await self._ended.wait()
 
     def room_for(self, count: int, cost: float | None) -> Callable[[int], bool]:
-        """Return whether another item may be begun beside so many; `count` of them cost `cost`.
-
-        Under a cap, only as many are begun as can be finished.
-        """
+        """Return whether another item may be begun beside so many; `count` of them cost `cost`."""
         each = (cost or 0.0) / max(count, 1)
         return lambda begun: self.cap is None or self.spent + (begun + 1) * each <= self.cap
 

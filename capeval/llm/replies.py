@@ -103,7 +103,6 @@ def beginning_of(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _value_of(text: str, *, printed: bool) -> tuple[Any, str]:
-    """Return the value of a reply, and the text that it was read from."""
     if not text:
         raise FormError(EMPTY)
     try:
@@ -164,7 +163,6 @@ def _is_quoted(value: Any, source: str, material: Sequence[str]) -> bool:
     text = _squeezed("".join(material))
     if "{" not in text and "[" not in text:
         return False
-    # A quotation may be written as the reply, as JSON or as Python.
     writings = (source, json.dumps(value, ensure_ascii=False), repr(value))
     return any(_squeezed(one) in text for one in writings)
 

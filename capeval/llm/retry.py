@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import time
@@ -38,13 +37,11 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 _LIMIT = re.compile(
     r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
 )
-# What is said of a field that the endpoint does not have.
 _UNKNOWN = re.compile(
     "(?i)unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
     "|not permitted|instead of"
 )
 _PROMPT = re.compile("(?i)prompt|input|messages|context length")
-# How endpoints name a parameter, where that is not its own name.
 _ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
 
 
@@ -131,7 +128,6 @@ class CallFailed(Exception):
 
 
 def _message(body: Any) -> str:
-    """Return what an endpoint says about a failure, whichever field it is in."""
     names = ("message", "detail", "error")
     # Gateways wrap an error in another, or its JSON in a text.
     while isinstance(body, dict) and (named := [body[key] for key in names if body.get(key)]):
@@ -216,24 +212,29 @@ class AdaptiveLimiter:
     """
 
     def __init__(self, maximum: int) -> None:
+        from anyio import CapacityLimiter
+
         self.maximum = maximum
-        self.limit = min(FLOOR, maximum)
-        self.in_flight = 0
-        self._free = asyncio.Semaphore(self.limit)
-        # Places to take away as soon as their calls end.
-        self._surplus = 0
+        self._places = CapacityLimiter(min(FLOOR, maximum))
         self._halvings = self._successes = 0
+
+    @property
+    def limit(self) -> int:
+        return int(self._places.total_tokens)
+
+    @property
+    def in_flight(self) -> int:
+        return self._places.borrowed_tokens
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
         """Wait for a turn, and keep it for the block, which reports its end with the number."""
-        await self._free.acquire()
-        self.in_flight += 1
+        call = object()
+        await self._places.acquire_on_behalf_of(call)
         try:
             yield self._halvings
         finally:
-            self.in_flight -= 1
-            self._add_place()
+            self._places.release_on_behalf_of(call)
 
     def succeeded(self, slot: int) -> None:
         """Report that the endpoint answered the call of a slot."""
@@ -242,22 +243,12 @@ class AdaptiveLimiter:
             self._successes += 1
             if self._successes >= self.limit:
                 self._successes = 0
-                more = 1 if self._halvings else min(self.limit, self.maximum - self.limit)
-                self.limit += more
-                for _ in range(more):
-                    self._add_place()
+                more = 1 if self._halvings else self.limit
+                self._places.total_tokens = min(self.limit + more, self.maximum)
 
     def throttled(self, slot: int) -> None:
         """Report that the endpoint asked for fewer calls, or did not answer in time."""
         if slot == self._halvings:
             self._halvings += 1
             self._successes = 0
-            fewer = max(min(FLOOR, self.maximum), self.limit // 2)
-            self._surplus += self.limit - fewer
-            self.limit = fewer
-
-    def _add_place(self) -> None:
-        if self._surplus:
-            self._surplus -= 1
-        else:
-            self._free.release()
+            self._places.total_tokens = max(min(FLOOR, self.maximum), self.limit // 2)

@@ -54,7 +54,6 @@ class ChatRequest:
         }
 
     def parts(self) -> list[Any]:
-        """Return the parts of all messages: texts as strings, other parts unchanged."""
         contents = [message["content"] for message in self.messages]
         parts = [part for one in contents for part in (one if isinstance(one, list) else [one])]
         return [
@@ -121,7 +120,6 @@ class ChatClient(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Make one paid call; raises `EndpointError`."""
-        ...
 
 
 class _Replies:
@@ -129,7 +127,6 @@ class _Replies:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all replies, cached or not."""
         return sum((reply.usage for reply in self.replies), Usage())
 
 

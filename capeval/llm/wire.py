@@ -73,13 +73,11 @@ class Connection:
         )
 
     async def get(self, path: str, timeout: float | None = None) -> Mapping[str, Any]:
-        """Return the JSON object at a path below the base URL; raises `CallFailed`."""
         return await _object(
             self._client.get(path, cast_to=self._response), timeout or self._timeout
         )
 
     async def post(self, path: str, body: bytes) -> Mapping[str, Any]:
-        """Return the JSON object that answers a JSON body; raises `CallFailed`."""
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
         sent = self._client.post(
             path,
@@ -145,7 +143,6 @@ async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def _object(call: Awaitable[httpx2.Response], timeout: float) -> Mapping[str, Any]:
-    """Return the JSON object of a response; raises `CallFailed`."""
     response = await _answer(call, timeout)
     status, content = response.status_code, response.content
     try:
@@ -403,10 +400,7 @@ def _weights(record: Mapping[str, Any]) -> Weights:
 
 
 def _without_folder(text: str) -> str:
-    """Return the end of a path and a hash of it all; a hub's `organization/name` as it is.
-
-    Folders are private, and the weights are in results, which are published.
-    """
+    """Return the end of a path, as folders are private, and a hash of it all."""
     if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
         return text
     last = text.partition("?")[0].rstrip("/").rpartition("/")[2]

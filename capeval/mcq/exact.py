@@ -79,7 +79,6 @@ def read_answer(reply: str, options: Sequence[str]) -> Reading:
     Reading(option=None, rule='no option')
     """
     letters = OPTION_LETTERS[: len(options)]
-    # Most replies are one letter.
     letter = reply.strip(_BULLETS).upper()
     if len(letter) == 1 and letter in letters:
         return Reading(letters.index(letter), "symbol")
@@ -289,7 +288,6 @@ _LABELLED = re.compile(
 _SENTENCE_END = re.compile(r"[.!?;]+(?=\s|$)|\n+")
 _CLAUSE_END = re.compile(r"[,;:](?=\s|[^\x00-\x7f])|\b(?:(?<!anything )but|so)\b")
 _GROUP = re.compile(f"{_MARK}(?:{_JOINED}{_MARK})*")
-# What can be between a symbol and a text.
 _BESIDE_TEXT = re.compile(r"""[\s().:\-–—"',]{0,4}""")
 _NAMED = re.compile(
     r"(?:options?|choices?|opción|opção|lettre|选项|選項|選択肢|보기)$", re.IGNORECASE
@@ -299,7 +297,6 @@ _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.?\s*$")
 _PART_BEFORE = re.compile(r"(?:[a-z0-9_]\w|\w[a-z0-9]|[.,-]\d|\w[.,-]\w)$")
 _PART_AFTER = re.compile(r"\w[a-z0-9_]|[a-z0-9]\w|\w-\w|\w\.\d")
 _LISTED = re.compile(r"[.):]\s*")
-# What ends a lower-case letter that is a symbol.
 _ENDS = re.compile(r"\s*(?:$|[.,;!)\n])")
 # What may follow an option that begins a reply: "C, because", "A) Apples are", "B\n\nThe video".
 _BEGINS = re.compile(r"[)\]]?\s*(?:[,:(—–-]|\n|because|since|as\b|rather)")
@@ -477,7 +474,6 @@ def _concludes(before: str) -> bool:
 
 
 def _decided(marked: str, mentions: Sequence[_Mention]) -> Reading:
-    """Return the option that all claims state together."""
     several = Reading(None, "several options")
     options = [one.option for one in mentions]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.files.outputs import check_output, write_output
+from capeval.files.jsonl import check_output, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.money import Meter
 from capeval.llm.types import EndpointOptions

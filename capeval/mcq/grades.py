@@ -44,15 +44,10 @@ class Part(BaseModel):
 
 
 class Group(Part):
-    """The result of a group of questions.
+    """The result of a group of questions; a reply without an answer is wrong.
 
-    Attributes
-    ----------
-    accuracy : over all replies that count; a reply without an answer is wrong
-    n, correct : replies that count, and right answers among them
-    answered, accuracy_answered : replies with an answer, and the accuracy over them
-    by_chance : answers that were chosen at random
-    baselines : accuracy of chance and of the frequent choice
+    `n` replies count; `accuracy_answered` is over the replies with an answer. `baselines` are the
+    accuracies of chance and of always choosing the most common letter.
     """
 
     accuracy: Coefficient
@@ -68,14 +63,9 @@ class Group(Part):
 class ReplyCounts(Part):
     """The numbers of responses of each kind.
 
-    Attributes
-    ----------
-    questions, missing : different questions, where they are known; questions without a response
-    failed : responses that cannot be graded, such as failed calls; they are not counted
-    scored : all other responses
-    empty : completed calls without a text; wrong
-    counted : replies in the accuracy; a convention may leave out some of the scored ones
-    unlike_exact : replies that the strategy and `exact` read differently
+    `missing` questions have no response; `failed` responses, such as failed calls, are not graded,
+    and all others are `scored`. A convention may leave out some of them, so that fewer are
+    `counted`. `unlike_exact` are read differently by `exact`.
     """
 
     questions: int
@@ -116,17 +106,9 @@ class GradedItem:
 class Grades(Result, Part):
     """The accuracy of one model's responses: `grades.json`.
 
-    Attributes
-    ----------
-    signature : one line that identifies the questions and the grading
-    settings : the strategy, the convention and their settings
-    by : the result of each group of questions, by tag and value
-    changes : by flag, accuracy where it is true divided by accuracy where it is false, minus 1
-    decided_by : how many replies each rule decided
-    baselines : of the whole set
-    strategies : with `--select all` the grades by every strategy, without groups and items
-    captioning : F1 of the same model's captions by element type, where it was named
-    items : every response
+    `changes` has by flag the accuracy where it is true divided by that where it is false, minus 1;
+    `decided_by` the number of replies by rule; `strategies` the grades by every strategy with
+    `--select all`; `captioning` F1 of the same model's captions by element type.
     """
 
     signature: str
@@ -255,7 +237,6 @@ def grades_file(responses: Path) -> Path | None:
 
 
 def _grades_in(place: Path) -> list[Path]:
-    """Return the grades.json of a folder, or else of each folder in it."""
     return [place / GRADES] if (place / GRADES).is_file() else sorted(place.glob(f"*/{GRADES}"))
 
 
@@ -334,7 +315,6 @@ _CHANGES = [
 
 
 def _first_ways(found: Grades) -> list[str]:
-    """Return as many whole groupings as fill a screen, at least the first one."""
     others = (found.strategies, found.changes)
     room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
     ways: list[str] = []

@@ -43,10 +43,8 @@ def collection_paused() -> Iterator[None]:
 class Graded:
     """The decisions as arrays with one entry per response, before they are counted.
 
-    Attributes
-    ----------
-    questions : all that should have a response, if they are known
-    only_read : whether replies without an answer are left out
+    `questions` are all that should have a response; `only_read` leaves out replies without an
+    answer.
     """
 
     asked: Sequence[ReplyToGrade]
@@ -80,7 +78,6 @@ class Graded:
         return counted
 
     def ratios(self, columns: Sequence[_Places]) -> VideoRatios:
-        """Return right answers and questions in each column, by video."""
         places = np.concatenate(columns)
         used, rows = np.unique(self._video[places], return_inverse=True)
         shape = (len(used), len(columns))
@@ -92,7 +89,6 @@ class Graded:
         return VideoRatios(right, asked, resamples=self.resamples, seed=self.seed)
 
     def group(self, at: _Places, ends: Interval | Missing | None) -> Group:
-        """Return the result of some responses; `ends` are the interval of their accuracy."""
         n, correct = len(at), int(self.right[at].sum())
         answered = int(self.answered[at].sum())
         right_answered = int((self.right[at] & self.answered[at]).sum())
@@ -170,10 +166,7 @@ def count_grades(
     by: Sequence[str] | None = (),
     captioning: dict[str, Any] | None = None,
 ) -> Grades:
-    """Return the result of decisions; `by` are the tags to group by, None for no groups and items.
-
-    Without `by`, they are the benchmark's own tags.
-    """
+    """Return the result of decisions by tags: the benchmark's or `by`; None for no groups."""
     tags = {} if by is None else grouped([one.response for one in graded.asked], by)
     columns = {_ALL: graded.counted_of(range(len(graded.asked)))}
     columns |= {

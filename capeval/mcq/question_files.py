@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import (
@@ -22,15 +21,14 @@ from capeval.files.annotations import (
     split_format,
     tables_of,
 )
-from capeval.files.jsonl import dumps, json_object, json_values, validated
-from capeval.files.tables import CONTROL, is_table, read_table
+from capeval.files.jsonl import dumps, json_object, json_values, read_text, validated
+from capeval.files.tables import Name, is_table, read_table
 from capeval.files.videos import SUFFIXES
 from capeval.options import Notices, ignore
-from capeval.schema.annotation import id_text
-from capeval.schema.question import OPTION_LETTERS, VISIBLE, Question, Tag
-from capeval.text import counted, listed, nearest, shown
+from capeval.schema.question import OPTION_LETTERS, Question, Tag, Text
+from capeval.text import complaint, counted, listed, nearest, shown
 
-T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 _NEEDED = ("id", "video", "question", "options", "answer")
 
@@ -71,10 +69,7 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
 
 
 def question_file(named: Path | str) -> Path:
-    """Return the file that a path names, with or without its layout.
-
-    The name or the folder of TUNA-MCQ, which is downloaded if need be, means the file in it.
-    """
+    """Return the file that a path names, with or without its layout, or TUNA-MCQ's own file."""
     _, path = split_format(named, LAYOUTS)
     folder = path
     if str(path) == QUESTIONS and not path.exists():
@@ -115,26 +110,21 @@ class QuestionRecord:
         return InputError(message, file=self.file, where=self.place, field=field)
 
     def name(self, field: str) -> str:
-        """Return a field that is an id or a video's name, or becomes part of one."""
-        return self.read(field, _name, self.fields.get(field))
+        return self.read(_Named, {"name": self.fields.get(field)}, lambda _: field).name
 
-    def read(self, field: str, read: Callable[[Any], T], value: Any) -> T:
-        """Return `read(value)`; its ValueError becomes an `InputError` that names the field."""
+    def read(self, model: type[M], fields: Any, name_of: Callable[[str], str]) -> M:
+        """Return fields as a model; an error names the field of the file."""
         try:
-            return read(value)
-        except ValueError as fault:
-            raise self.error(field, str(fault)) from None
+            return model.model_validate(fields)
+        except ValidationError as faults:
+            field, message = complaint(faults)
+            name, *rest = field.split(".", 1)
+            raise self.error(".".join(filter(None, [name_of(name), *rest])), message) from None
 
 
 @dataclass(frozen=True)
 class QuestionFile:
-    """What a question file contains.
-
-    Attributes
-    ----------
-    value : of JSON that is one value, that value; else None
-    records : of a table, parquet, JSON lines or a JSON list of objects
-    """
+    """The contents of a question file: one JSON `value`, or `records` of a table or a list."""
 
     file: Path
     value: Any = None
@@ -152,13 +142,16 @@ def read_source(file: Path, on_notice: Notices) -> QuestionFile:
         rows = read_table(file).records()
         return QuestionFile(file, records=[QuestionRecord(file, *row) for row in rows])
     # Video-MME's template is published with trailing commas.
-    found = json_values(
-        file, mend=lambda text: _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", text)
-    )
-    if found.mended:
+    try:
+        found = json_values(file)
+    except InputError as fault:
+        text = _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", read_text(file))
+        if not text.lstrip().startswith("["):
+            raise
+        found = json_values(file, text)
         on_notice(
             f"{file}: has trailing commas, which JSON forbids; they are ignored "
-            f"(the first at {found.mended})"
+            f"(the first at {fault.where})"
         )
     if not found.records:
         raise InputError("has no questions", file=file)
@@ -174,40 +167,6 @@ def record_of(file: Path, place: str, value: Any) -> QuestionRecord:
 
 # A bare dot needs a blank after it: "A.D." and "B.C." carry no letters.
 _LETTERED = re.compile(r"(\(?)([A-Za-z])([.):])(?:\s+|(?<=\)))(?=\S)(.*)", re.DOTALL)
-
-
-def _text(value: Any) -> str:
-    """Return a text that is not blank; a number becomes text."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("is empty" if value is None else f"must be text, not {shown(value)}")  # noqa: TRY004
-    if re.search(VISIBLE, str(value)) is None:
-        raise ValueError("is empty")
-    return str(value)
-
-
-def _name(value: Any) -> str:
-    value = id_text(value)
-    if isinstance(value, float):
-        raise ValueError(f"must be text or a whole number, not {shown(value)}")  # noqa: TRY004
-    name = _text(value).strip()
-    if CONTROL.search(name):
-        raise ValueError(f"{shown(name)} has a control character, which names must not have")
-    return name
-
-
-NameField = Annotated[str, BeforeValidator(_name)]
-
-
-def tag_value(value: Tag) -> Tag:
-    """Return a value of a file as a tag; ValueError if it cannot be one."""
-    # A table's empty field of numbers is not a number.
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
-    if is_list or (isinstance(value, str | int | float) and value not in (math.inf, -math.inf)):
-        return value
-    kinds = "text, a number, true, false, null or a list of texts"
-    raise ValueError(f"must be {kinds}, not {shown(value)}")
 
 
 def parse_list(text: str) -> list[str]:
@@ -261,15 +220,26 @@ def without_letters(options: Sequence[str]) -> tuple[str, ...]:
     return tuple(text.strip() for *_, text in parts)
 
 
-class _Fields(NamedTuple):
+_Text = Annotated[Text, BeforeValidator(lambda one: str(one) if type(one) in (int, float) else one)]
+
+
+class _Named(BaseModel):
+    name: Name
+
+
+class _Fields(BaseModel):
     """The fields of a question as its file has them; options may carry letters."""
 
-    id: str
-    video: str
-    question: str
-    options: tuple[str, ...]
-    answer: str
-    tags: Mapping[str, Tag]
+    id: Name
+    video: Name
+    question: _Text
+    options: Annotated[
+        tuple[_Text, ...],
+        Field(min_length=2, max_length=len(OPTION_LETTERS)),
+        BeforeValidator(lambda given: parse_list(given) if isinstance(given, str) else given),
+    ]
+    answer: _Text
+    tags: dict[str, Tag]
 
 
 _Ways = Mapping[str, Callable[[_Fields], int | None]]
@@ -316,17 +286,10 @@ def _has(*names: str) -> Callable[[QuestionFile], bool]:
 
 @dataclass(frozen=True)
 class QuestionLayout:
-    """A layout of question files.
+    """A layout of question files, recognised by `fits`, and how the right option is given in it.
 
-    Attributes
-    ----------
-    benchmark : its name; empty where each record names it
-    answers : how the right option is given
-    fits : whether a file has this layout, judged by its first record
-    records : yields the records, one for each question, under the file's names
-    names : the file's names for the fields of a question, where they differ
-    ignored : fields that do not become tags
-    reply : the field with a model's reply, in files of predictions
+    `benchmark` is empty where each record names it. `names` are the file's for the fields of a
+    question, where they differ; `ignored` fields become no tags; `reply` has a model's reply.
     """
 
     benchmark: str
@@ -338,12 +301,11 @@ class QuestionLayout:
     reply: str = "prediction"
 
     def questions(self, source: QuestionFile, on_notice: Notices) -> Iterator[tuple[str, Question]]:
-        """Yield the questions of a file that has been read, each with its place."""
         rows = [(one, self._fields(one)) for one in self.records(source, on_notice)]
         for (record, row), letter in zip(rows, self._letters(rows), strict=True):
             tags = dict(row.tags)
             parts = {
-                **row._asdict(),
+                **dict(row),
                 "benchmark": self.benchmark or str(tags.pop("benchmark", "own")),
                 "options": without_letters(row.options),
                 "answer": letter,
@@ -355,33 +317,11 @@ class QuestionLayout:
         return (self.names or {}).get(field, field)
 
     def _fields(self, record: QuestionRecord) -> _Fields:
-        def value(field: str, read: Callable[[Any], Any]) -> Any:
-            name = self._name_of(field)
-            if name not in record.fields:
-                raise record.error(name, "is missing")
-            return record.read(name, read, record.fields[name])
-
-        def options(given: Any) -> tuple[str, ...]:
-            items = parse_list(given) if isinstance(given, str) else given
-            if not isinstance(items, list | tuple):
-                what = f"must be a list of options, not {shown(items)}"
-                raise ValueError("is empty" if given is None else what)  # noqa: TRY004
-            if not 2 <= len(items) <= len(OPTION_LETTERS):
-                raise ValueError(f"must have 2 to 26 options; it has {len(items)}")
-            name = self._name_of("options")
-            return tuple(
-                record.read(f"{name}.{n}", _text, one) for n, one in enumerate(items, start=1)
-            )
-
-        readers = (_name, _name, _text, options, _text)
-        fields = {field: value(field, read) for field, read in zip(_NEEDED, readers, strict=True)}
-        known = {*map(self._name_of, _NEEDED), *self.ignored, self.reply}
-        tags = {
-            str(name): record.read(str(name), tag_value, tag)
-            for name, tag in record.fields.items()
-            if name not in known
-        }
-        return _Fields(**fields, tags=tags)
+        names = {field: self._name_of(field) for field in _NEEDED}
+        known = {*names.values(), *self.ignored, self.reply}
+        tags = {str(name): tag for name, tag in record.fields.items() if name not in known}
+        given = {f: record.fields[name] for f, name in names.items() if name in record.fields}
+        return record.read(_Fields, {**given, "tags": tags}, lambda field: names.get(field, ""))
 
     def _letters(self, rows: Sequence[tuple[QuestionRecord, _Fields]]) -> list[str]:
         """Return the letters of the right options; each answer is read by itself."""

@@ -24,16 +24,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import recorded_reply
 from capeval.files.jsonl import dumps, first_line, json_lines, read_text, validated
-from capeval.files.tables import is_binary_table
+from capeval.files.tables import Name, is_binary_table
 from capeval.mcq.question_files import (
     LAYOUTS,
-    NameField,
     QuestionFile,
     QuestionRecord,
     harness_id,
     read_source,
     record_of,
-    tag_value,
 )
 from capeval.options import Notices, ignore
 from capeval.runs.folder import RunFolder, file_of, shards_in
@@ -125,7 +123,6 @@ def load_responses(
 
 
 def _first_value(file: Path) -> Any:
-    """Return the value of the first line; None where that is not JSON."""
     try:
         return None if is_binary_table(file) else json.loads(first_line(file))
     except (ValueError, RecursionError):
@@ -135,9 +132,6 @@ def _first_value(file: Path) -> Any:
 def _lines(file: Path) -> Iterator[Response]:
     for number, value in json_lines(read_text(file), file=file):
         where = f"line {number}"
-        record = record_of(file, where, value)
-        for name in record.fields.keys() - Response.model_fields.keys():
-            record.read(name, tag_value, record.fields[name])
         one = validated(Response, value, file=file, where=where)
         letters = OPTION_LETTERS[: len(one.options)]
         if not 2 <= len(one.options) == len(letters) or one.answer not in [*letters]:
@@ -157,7 +151,7 @@ _WHOLE_VIDEO = -1
 class _TomatoLine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: NameField
+    id: Name
     question: Text
     response: str | None
     all_choices: list[str]
@@ -222,7 +216,6 @@ _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
 def _of_log(
     source: QuestionFile, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
-    """Return the responses of a log of lmms-eval's, which has no options."""
     file, first = source.file, source.records[0].fields
     if not questions:
         message = "lmms-eval's log has replies only; name the questions with --questions"
@@ -247,7 +240,6 @@ def _of_log(
 
 
 def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
-    """Return the question in a row (from 0); its answer must be the target."""
     number, target = record.fields["doc_id"], record.fields.get("target")
     if type(number) is not int or not 0 <= number < len(questions):
         raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
@@ -342,8 +334,7 @@ def benchmark_files(
     """Return the files of a layout, `tomato` or `video-mme`, by their paths under `out`.
 
     A failed call is left out of TOMATO's files, so that its code asks again, and has an empty
-    response in Video-MME's template, whose script leaves it out. Raises `InputError` where a
-    response is to another benchmark, and `UsageError` without a model for TOMATO's names of files.
+    response in Video-MME's template. InputError for responses to another benchmark.
     """
     if layout == "video-mme":
         return {out: dumps(_template(responses), indent=4) + "\n"}

@@ -153,15 +153,10 @@ Step = Callable[[ReplyToGrade], Decision | None]
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose answers: the first step that decides counts.
+    """A way to choose answers: the first of its steps that decides, then a model, then `last`.
 
-    Attributes
-    ----------
-    asks : the prompt of a model that decides where no step does
-    last : the step behind the model
-    reads_reply : whether a failed call leaves the response unscored
-    published : whether it reproduces published code, and is compared with `exact`
-    needs_likelihood : whether responses must have likelihoods
+    With `reads_reply`, a failed call leaves the response unscored. A `published` strategy
+    reproduces published code, and is compared with `exact`.
     """
 
     name: str
@@ -173,7 +168,6 @@ class Strategy:
     needs_likelihood: bool = False
 
     def decide(self, asked: ReplyToGrade) -> Decision | None:
-        """Return the decision; None if a model must be asked."""
         if self.reads_reply and asked.failure is not None:
             return Decision(None, "failed call", unscored=asked.failure)
         for step in self.steps:
@@ -185,7 +179,6 @@ class Strategy:
         return self.end(asked, asked.exact.rule)
 
     def end(self, asked: ReplyToGrade, rule: str) -> Decision:
-        """Return the decision if neither a step nor the model has decided."""
         decision = self.last(asked) if self.last else None
         return decision or Decision(None, rule)
 
@@ -342,11 +335,9 @@ class Undecided:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The letters of the options, and none at the end."""
         return (*OPTION_LETTERS[: len(self.asked.options)], _NONE)
 
     def request(self, model: str, repeat: int = 0) -> ChatRequest:
-        """Return the call of a model about the reply."""
         choices, schema = self.choices, None
         options = dict(zip(choices[:-1], self.asked.options, strict=True))
         # The published prompt knows letters only.

@@ -17,9 +17,8 @@ _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user 
 
 
 def with_tags(questions: Sequence[_Asked], where: Sequence[str]) -> tuple[_Asked, ...]:
-    """Return the questions that have every `TAG=VALUE` of `where`.
+    """Return the questions that have every `TAG=VALUE` of `where`, with values as in `texts_of`.
 
-    Values are compared as `texts_of` writes them; a tag with several values matches each of them.
     UsageError if a tag or a value is unknown, or nothing is selected.
     """
     chosen = list(questions)
@@ -112,7 +111,6 @@ class _Tagged(Protocol):
 
 
 def _groups_of(response: _Tagged, tag: str) -> tuple[str, ...]:
-    """Return the groups of a response by a tag; none if it has no such tag."""
     if tag == "benchmark":
         return (response.benchmark,)
     if tag == "frames":

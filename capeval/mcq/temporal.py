@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output
 from capeval.mcq.grades import (
     GradedItem,
     GradedRun,
@@ -122,15 +122,9 @@ FEWEST_QUESTIONS = 20
 
 
 class MeasureResult(Part):
-    """One measure of some questions, as a fraction.
+    """One measure of some questions, as a fraction, with its 95% interval over videos.
 
-    Attributes
-    ----------
-    value : a relative change, or a share; None for the reason in `reason`
-    low, high : the 95% interval over videos; None for the reason in `interval_reason`
-    upper, lower : how many of `questions` the two runs answer correctly
-    questions : how many are scored in both runs
-    videos : how many videos these are about
+    `upper` and `lower` of the `questions` scored in both runs are answered correctly by each.
     """
 
     value: float | None
@@ -159,12 +153,8 @@ def diagnose(
 ) -> list[dict[str, MeasureResult]]:
     """Return the diagnostics of every bucket of questions that the runs at hand allow.
 
-    Parameters
-    ----------
-    correct : for each role (questions,): 1 correct, 0 wrong, NaN unscored or not asked
-    video : (questions,), the number of each question's video from 0
-    buckets : (questions,) each; which questions are in it
-    resamples, seed : of the bootstrap; all diagnostics of all buckets share the resamples
+    `correct` has for each role (questions,): 1 correct, 0 wrong, NaN unscored; `video` the number
+    of each question's video, and `buckets` masks. All diagnostics share the resamples.
     """
     measures = [one for one in MEASURES if one.upper in correct and one.lower in correct]
     found: list[dict[str, MeasureResult]] = [{} for _ in buckets]
@@ -253,7 +243,6 @@ def _row(label: str, of: MeasureResult, measure: Measure) -> Row:
 
 
 def _reasons(rows: Sequence[Row]) -> list[str]:
-    """Return why values or intervals are missing, each reason once."""
     found = [row[-1][0] for row in rows if len(row) > 1]
     lines = (
         f"{NOTHING}: {of.reason}" if of.reason else f"[{NOTHING}]: {of.interval_reason}"
@@ -277,14 +266,9 @@ class RoleRun(Part):
 
 
 class Temporal(Result, Part):
-    """The contents of `capeval mcq temporal --json`.
+    """The contents of `capeval mcq temporal --json`: measures by name, of all questions and by tag.
 
-    Attributes
-    ----------
-    tag : the tag that questions are grouped by; None without groups
-    overall : the measures of all questions, by name
-    by : the same for each value of the tag
-    unpaired : the questions that not all of the runs asked
+    `unpaired` questions were not asked in all of the runs.
     """
 
     screen: ClassVar = 40
@@ -349,11 +333,9 @@ class Temporal(Result, Part):
         ]
 
     def _heading(self, measure: Measure) -> str:
-        """Return a measure with the frames of its two runs."""
         upper, lower = (self.runs[role].label for role in (measure.upper, measure.lower))
         if measure.share:
             return f"Right with {upper}, wrong with {lower}"
-        # The heading names both runs, so that the name need not say which frame it is.
         return f"{measure.title.partition(',')[0]} ({upper} / {lower})"
 
     def _about_runs(self) -> list[str]:
@@ -370,7 +352,6 @@ class Temporal(Result, Part):
 
 
 def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal:
-    """Return the diagnostics of one model's runs."""
     if not any(one.upper in runs and one.lower in runs for one in MEASURES):
         raise UsageError(
             "nothing can be compared: name a run of many frames (--multi) and one of a single "

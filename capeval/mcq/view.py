@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from capeval.errors import InputError, MissingExtra, UsageError, VideoError
+from capeval.errors import InputError, UsageError, VideoError, needing
 from capeval.files.jsonl import read_bytes, reading, why_missing
 from capeval.files.videos import SUFFIXES
 from capeval.runs.concurrency import Recent
@@ -38,11 +38,8 @@ _SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
 class VideoView:
     """The choice and the order of the frames of a video.
 
-    Attributes
-    ----------
-    frames : the policy after `--frames`; None takes the benchmark's own
-    default : the policy of the model's entry in the catalogue
-    single : first, middle, random, an index, or column:NAME
+    `frames` is a policy as in `--frames`, else the benchmark's own or the model's `default`.
+    `single` is first, middle, random, an index, or column:NAME.
     """
 
     frames: str | None = None
@@ -53,7 +50,6 @@ class VideoView:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse contradictory combinations, and a `single` that names no frame."""
         others = self.frames or self.order == "shuffled"
         if self.blind and (self.single or others):
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
@@ -97,10 +93,7 @@ class VideoView:
         return Given((0 if which == "first" else int(which),))
 
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
-        """Return whether a response shows another frame than the question's column now names.
-
-        `frames` is the response's record of its frames. A field that names no frame proves nothing.
-        """
+        """Return whether a response shows another frame than the question's column now names."""
         name = (self.single or "").partition("column:")[2]
         with suppress(UsageError):
             return bool(name) and frames.get("indices") != [_index_in(question, name)]
@@ -224,10 +217,8 @@ def parse_subtitles(text: str) -> tuple[Cue, ...]:
     >>> parse_subtitles("1\\n00:00:01,000 --> 00:00:02,500\\n<font color='red'>Hello</font> you")
     (Cue(start=1.0, end=2.5, text='Hello you'),)
     """
-    try:
+    with needing("reading subtitles needs pysubs2", "frames"):
         from pysubs2 import SSAFile
-    except ImportError:
-        raise MissingExtra("reading subtitles needs pysubs2", "frames") from None
     # Files that were converted twice have an empty line, as it seems, after every line.
     text = text.removeprefix("\ufeff").replace("\r\r\n", "\n")
     text = _INSIDE.sub(lambda found: " " if found[1] else "", text)

@@ -36,9 +36,7 @@ UNGROUPED = "(no group)"
 
 # The prompt asks for so many events at most; further events are used too, with a note.
 _MOST_EVENTS = 10
-# Far more than ten events take: a model in a loop is cut off.
 _MOST_EXTRACTED_TOKENS = 1024
-# Of one answer, with its keys.
 _ANSWER_TOKENS = 14
 
 
@@ -101,7 +99,6 @@ class AutoDQ(ChatMetric):
         }
 
     async def ask_about(self, item: Item, asked: Asked) -> Values:
-        """Return precision, recall and F1, with the events and their relations in the details."""
         reference, caption = _text(item.references), _text([item.caption])
         # TUNA's annotated events are whole passages, with camera and scene.
         listed = None if item.annotation is not None else item.events
@@ -122,7 +119,6 @@ class AutoDQ(ChatMetric):
         return Values(values, undefined, details)
 
     async def _events(self, stage: str, text: str, asked: Asked) -> tuple[str, ...]:
-        """Return the events of a text, each once."""
         prompt = prompt_of(PROMPTS, "extract", {"description": tag_free_json(text)})
         question = ChatQuestion(stage, prompt, Events, _MOST_EXTRACTED_TOKENS, (text,))
         items = await self.ask(question, asked, lambda reply: reply.events)
@@ -140,7 +136,6 @@ class AutoDQ(ChatMetric):
     async def _relations(
         self, stage: str, events: Sequence[str], text: str, asked: Asked
     ) -> Sequence[Label]:
-        """Return the relation of each event to a text; one question asks about all events."""
         if not events:
             return ()
         lines = (tag_free_json({"id": n, "event": one}) for n, one in enumerate(events, start=1))
@@ -197,7 +192,6 @@ def _text(texts: Sequence[str]) -> str:
 
 
 def _averaged(name: str, scored: Sequence[tuple[Item, Values]]) -> Summary:
-    """Return an output averaged within groups, and then over them."""
     whole = mean_of(name, scored)
     groups: dict[str | None, list[tuple[Item, Values]]] = {}
     for item, one in scored:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -53,15 +52,11 @@ _SPACED = frozenset({"roberta", "gpt2"})
 
 
 class BERTScoreSettings(Settings):
-    """How texts are compared.
+    """How texts are compared: by a model of the hub or a folder, and so many of its layers.
 
-    Attributes
-    ----------
-    model : a name of the hub, or a folder such as ./mine
-    layer : how many of its layers to use; by default the authors' choice for the model
-    idf : whether tokens are weighted by their inverse document frequency in the references
-    rescale : the language of the authors' baseline of the model, such as "en", or a file
-    batch_size : how many texts are embedded together; captions are written after each batch
+    With `idf`, tokens are weighted by their inverse document frequency in the references. `rescale`
+    is the language of the authors' baseline of the model, such as "en", or a file. Captions are
+    written after each batch.
     """
 
     model: str = "roberta-large"
@@ -84,7 +79,6 @@ class BERTScore(Metric):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        # Imported first: the modules below import them.
         require_packages(("torch", "transformers", "bert_score"), "bertscore")
         from bert_score.utils import get_hash, model2layers
 
@@ -192,7 +186,6 @@ class BERTScore(Metric):
         return Values({name: (x - base) / (1 - base) for name, x, base in pairs}, {}, details)
 
     def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
-        """Return the means; report how many texts were cut."""
         cuts = Counter(name for _, one in scored for name in one.details.get("cut", ()))
         if cuts:
             longer = " and ".join(counted(n, name) for name, n in sorted(cuts.items()))
@@ -205,7 +198,6 @@ def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, flo
     """Return precision, recall and F1 of unrelated sentences, and their identity.
 
     `wanted` is a language of the package's baselines of the model, or a file of lines LAYER,P,R,F.
-    Raises `InputError`, and `UsageError` if there is no such baseline.
     """
     import bert_score
 
@@ -230,14 +222,10 @@ def read_baseline(wanted: str, model: str, layer: int) -> tuple[tuple[float, flo
 def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[Any, Any]:
     """Return the first layers of a model in float32, and its tokenizer; raises `UsageError`."""
     import torch
-    import transformers
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     from capeval.local_models import check_complete, check_vocabulary, one_line_errors
 
-    transformers.logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        transformers.logging.disable_progress_bar()
     model = source.model
     with one_line_errors(model):
         config = AutoConfig.from_pretrained(model, **source.arguments)
@@ -253,7 +241,6 @@ def load_encoder(source: Checkpoint, layer: int, device: torch.device) -> tuple[
         loaded, info = AutoModel.from_pretrained(
             model, config=config, dtype=torch.float32, output_loading_info=True, **source.arguments
         )
-    # BERTScore does not use a pooler.
     missing = [name for name in info["missing_keys"] if "pooler" not in name]
     check_complete(model, {"missing_keys": missing})
     if tokenizer.model_max_length > _NO_LENGTH:

@@ -75,7 +75,6 @@ class Clair(ChatMetric):
         }
 
     async def ask_about(self, item: Item, asked: Asked) -> Values:
-        """Return the rating, with the model's reason in the details."""
         if item.is_empty:
             return Values({self.name: 0.0}, details={"reason": "the caption is empty"})
         captions = {"candidate": [item.caption], "reference": list(item.references)}

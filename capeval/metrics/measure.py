@@ -11,8 +11,7 @@ from typing import Any
 
 from capeval.errors import UsageError
 from capeval.files.captions import CaptionsFile, captions_in_memory, check_known
-from capeval.files.jsonl import validated
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, validated
 from capeval.files.references import load_candidates, load_references
 from capeval.judging.selection import open_chat
 from capeval.llm.asker import Chat

@@ -162,7 +162,6 @@ class Meteor(Metric):
         return Values({NAME: score}, details={"statistics": statistics})
 
     def _program(self) -> Program:
-        """Return the running program; a new one is tried out first."""
         if self._running is None:
             try:
                 self._running = Program(self._java, self._jar)

@@ -21,12 +21,11 @@ from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError
 from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
 from capeval.llm.money import Meter
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
-from capeval.metrics.registry import described
 from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.sources import Source
 from capeval.schema import Usage
-from capeval.text import shown, storable
+from capeval.text import described, shown, storable
 
 
 @dataclass(frozen=True)

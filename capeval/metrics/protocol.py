@@ -47,17 +47,9 @@ T = TypeVar("T")
 class Item:
     """One caption with its references.
 
-    Attributes
-    ----------
-    index : the video
-    system : the author: the name of the run or of the candidates file; None if it is unknown
-    caption : the unchanged text; it may be empty
-    references : one or more texts. A TUNA annotation gives one: the sentences of its events, in
-        order, joined by spaces
-    events : the reference's events, where the data list them
-    group : the video's part of the data; some metrics average over parts
-    annotation : the TUNA annotation, if there is one
-    extra : other fields of the record in the file of references, such as questions
+    `system` is the name of the run or of the candidates file. A TUNA annotation gives one
+    reference: the sentences of its events, joined by spaces. `group` is the part of the data that
+    some metrics average over; `extra` are other fields of the record in the file of references.
     """
 
     index: str
@@ -86,12 +78,9 @@ class Item:
 
 @checked_dataclass(frozen=True)
 class Values:
-    """The values of one caption, by the names of the metric's outputs.
+    """The values of one caption by output, with `details` that explain them, as JSON.
 
-    Attributes
-    ----------
-    undefined : why an output has no value by its definition. That is no failure, and is not retried
-    details : an explanation of the values, as JSON; kept beside them
+    `undefined` says why an output has no value by its definition; that is no failure.
     """
 
     values: Mapping[str, Number]
@@ -116,13 +105,10 @@ HasRoom = Callable[[int], bool]
 
 @checked_dataclass(frozen=True)
 class MetricOutput:
-    """One of the metric's numbers.
+    """One of the metric's numbers, by its name in metrics.jsonl.
 
-    Attributes
-    ----------
-    name : as in metrics.jsonl, such as "autodq-f1"
-    unit : "fraction" (0 to 1, shown as a percentage), "number", or a unit such as "words"
-    control : whether it is no measure of quality, but a baseline that metrics must exceed
+    `unit` is "fraction" (0 to 1, shown as a percentage), "number", or a unit such as "words"; a
+    `control` is no measure of quality, but a baseline that metrics must exceed.
     """
 
     name: str
@@ -132,14 +118,9 @@ class MetricOutput:
 
 @checked_dataclass(frozen=True)
 class Summary:
-    """An output over all captions: a mean, or the metric's own definition.
+    """An output over all captions: a mean, or the metric's own definition, from `n` captions.
 
-    Attributes
-    ----------
-    value : None if there is none, for a `reason`
-    n : the number of captions that it is computed from
-    undefined : the number of scored captions for which the output is undefined
-    groups : values by group, where the metric averages over groups
+    `undefined` counts scored captions without the output; `groups` are values by group.
     """
 
     value: Number | None
@@ -151,13 +132,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Context:
-    """The user's choices for a metric.
-
-    Attributes
-    ----------
-    device : where local models run; None for the best
-    chat : the chat model, for metrics that `uses_chat`
-    """
+    """The user's choices: the `device` of local models, and a chat model, for metrics with one."""
 
     device: str | None = None
     chat: Chat | None = None
@@ -165,7 +140,6 @@ class Context:
 
     @property
     def the_chat(self) -> Chat:
-        """The chat model; `UsageError` if the metric did not declare that it uses one."""
         if self.chat is None:
             raise UsageError("the metric uses a chat model without declaring it (uses_chat)")
         return self.chat
@@ -204,8 +178,7 @@ class Metric(ABC):
     def for_captions(self, items: Sequence[Item]) -> Metric:
         """Return the metric for all captions of a run or of the candidates; by default itself.
 
-        Metrics whose values depend on several captions override it: the returned metric, whose
-        settings identify these captions, scores them.
+        A metric whose values depend on several captions returns one whose settings identify them.
         """
         del items
         return self
@@ -215,12 +188,7 @@ class Metric(ABC):
         """Score captions, and call `record` once for each, as soon as its values are known.
 
         Empty captions are among them: the metric defines their values. A failure of one caption is
-        recorded as `NoValues`.
-
-        Raises
-        ------
-        EndpointRefused, EndpointDown, BudgetReached
-            No more captions can be scored.
+        recorded as `NoValues`; `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
 
     def expected(self, items: Sequence[Item]) -> Usage:
@@ -320,10 +288,9 @@ class ChatMetric(CaptionMetric):
     async def ask(
         self, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
     ) -> T:
-        """Return the reply as `read` returns it; ask up to three times.
+        """Return the reply as `read` returns it; raises `ReplyBroken` after three tries.
 
-        A question that failed is not asked again in this run. Raises `ReplyBroken` if the third
-        reply, too, is not in the form, or `read` raises `ReplyError`.
+        A question that failed is not asked again in this run.
         """
         if question.prompt in self._failed:
             raise self._failed[question.prompt]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from capeval.config import Registry, blaming, config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, MetricOutput, Values
-from capeval.text import describe, nearest, raised_at, shown, words
+from capeval.text import described, nearest, shown, words
 
 CONTROLS = ("unigram-f1", "length")
 """The default metrics: other metrics must exceed them to be worth their cost."""
@@ -56,11 +56,6 @@ def check_configuration() -> None:
             known = METRICS.names()
             what = f"is not a metric{nearest(name, known)}"
             raise InputError(what, file=config_file(), field=f"metrics.{name}")
-
-
-def described(error: BaseException) -> str:
-    """Return an exception of a plugin in words, with the line that raised it."""
-    return describe(error) + raised_at(error)
 
 
 def unigram_f1(candidate: Sequence[str], reference: Sequence[str]) -> float:

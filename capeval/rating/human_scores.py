@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.ratings import Key, Keys, LabelTable, RatingTable, caption_name
+from capeval.files.ratings import Key, LabelTable, RatingTable, caption_name
 from capeval.schema import Annotation, Relation, Relations, VisualElement
 from capeval.scoring import AnnotationArrays, measures
 from capeval.text import nearest, shown
@@ -46,7 +46,7 @@ def as_relation(label: str) -> Relation:
 
 def annotated(table: LabelTable, annotations: Collection[str]) -> LabelTable:
     """Return the labels of annotated videos."""
-    rows = [row for row, video in enumerate(table.keys.videos) if video in annotations]
+    rows = [row for row, (video, _) in enumerate(table.keys) if video in annotations]
     if not rows:
         raise InputError(
             "none of its videos has an annotation; name theirs with --annotations", file=table.file
@@ -80,7 +80,7 @@ def from_labels(
     scored = ~np.isnan(values[:, :, 1]).all(axis=0)
     if not scored.any():
         return [], partial
-    kept = Keys.of(key for key, is_scored in zip(keys, scored, strict=True) if is_scored)
+    kept = [key for key, is_scored in zip(keys, scored, strict=True) if is_scored]
     names = ("covered",) if table.scale == "binary" else ("f1", "recall", "precision")
     column = {"precision": 0, "recall": 1, "covered": 1, "f1": 2}
     return [
@@ -122,7 +122,9 @@ def _unknown_element(
     video, element = table.keys[row][0], table.elements[row]
     if video not in known:
         # A video that has labels of its own is not a misspelling of this one.
-        near = nearest(video, [name for name in known if name not in {*table.keys.videos}])
+        near = nearest(
+            video, [name for name in known if name not in {one for one, _ in table.keys}]
+        )
         message = f"{shown(video)} has no annotation" + (
             near
             or "; name a file that has it with --annotations, or leave such captions out with "

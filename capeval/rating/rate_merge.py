@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from capeval.errors import InputError, UsageError
-from capeval.files.outputs import check_output, write_output
-from capeval.files.ratings import Keys
+from capeval.files.jsonl import check_output, write_output
+from capeval.files.ratings import numbered
 from capeval.files.tables import Name, csv_of_rows, escape, read_table
 from capeval.options import (
     OUTPUT,
@@ -281,7 +281,7 @@ def agreement_by_type(
 
 
 def _videos(places: Sequence[LabelPlace], key: Mapping[str, KeyedItem]) -> Ints:
-    return Keys([key[item].video_id for item, _ in places], None).video
+    return numbered(key[item].video_id for item, _ in places)
 
 
 _RATER = Kind(lambda name: one_line(name, 40))

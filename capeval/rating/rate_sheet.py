@@ -16,8 +16,7 @@ import numpy as np
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import read_text, short_hash, write_atomic
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, read_text, short_hash, write_atomic
 from capeval.files.packaged import sample_folder
 from capeval.files.tables import csv_of_rows, escape
 from capeval.files.videos import VideoFolder, relative_url

@@ -17,8 +17,7 @@ from capeval.correlation.correlate import CorrelateOptions, CorrelationInputs, r
 from capeval.correlation.fields import Notice, notice_lines
 from capeval.correlation.joining import Joined, join
 from capeval.errors import MissingExtra, UsageError
-from capeval.files.jsonl import write_atomic
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, write_atomic
 from capeval.options import (
     COLUMNS_OF_HUMAN,
     OUTPUT,

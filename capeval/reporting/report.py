@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.annotations import annotations_hash
-from capeval.files.outputs import check_output, write_output
+from capeval.files.jsonl import check_output, write_output
 from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.money import read_prices
 from capeval.options import (

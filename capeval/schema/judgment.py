@@ -95,8 +95,9 @@ class Verdict(_Noun):
 
 
 class Provenance(_Noun):
-    """Who judged: the judge as requested, its prompts and endpoint; the snapshots and fingerprints
-    that answered, as the endpoint named them; and the request parameters that it does not accept.
+    """Who judged, and the snapshots that answered, as the endpoint named them.
+
+    `left_off` are the request parameters that the endpoint does not accept.
     """
 
     judge: str = Field("unknown", min_length=1)
@@ -114,12 +115,10 @@ class Provenance(_Noun):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the judge declared to be a baseline, whose scores are not to be reported."""
         return bool(self.baseline)
 
     @property
     def endpoint_name(self) -> str | None:
-        """The endpoint's name, or None for a judge without an endpoint."""
         if self.endpoint is not None or self.base_url is None:
             return self.endpoint
         return endpoint_name(self.base_url)

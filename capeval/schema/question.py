@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -26,7 +27,19 @@ VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\
 
 Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
 Name = Annotated[Text, BeforeValidator(id_text)]
-Tag = str | int | float | bool | None | list[str]
+
+
+def _tag_value(value: Any) -> Any:
+    # A table's empty field of numbers is not a number.
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if is_list or (isinstance(value, str | int | float) and value not in (math.inf, -math.inf)):
+        return value
+    raise ValueError("must be text, a number, true, false, null or a list of texts")
+
+
+Tag = Annotated[str | int | float | bool | list[str] | None, BeforeValidator(_tag_value)]
 """The value of a benchmark's own field, such as a task type."""
 
 
@@ -38,17 +51,10 @@ def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
 
 
 class Question(BaseModel):
-    """A question with 2 to 26 options, of which one is right.
+    """A question with 2 to 26 options, of which one is right; its id is unique in its benchmark.
 
-    Attributes
-    ----------
-    id : unique in its benchmark
-    benchmark : the benchmark's name, or "own" for a user's questions
-    video : the video's name, with or without suffix; it may have folders
-    options : their texts, without letters
-    answer : the letter of the right option
-    tags : the benchmark's own fields, by which accuracy is broken down; a line of responses.jsonl
-        has them beside its own fields, so they cannot be called like one of `Response`
+    `video` may have folders, and a suffix. A line of responses.jsonl has the tags, the benchmark's
+    own fields, beside its own, so they cannot be called like a field of `Response`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,11 +89,10 @@ TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 
 
 class Likelihoods(BaseModel):
-    """Summed negative log-likelihoods of each option, by the scored text, in nats.
+    """Summed negative log-likelihoods of each option in nats, and its number of tokens.
 
-    `tokens` has the number of tokens of each option under the same names. `symbol` scores the
-    option's symbol, `symbol_text` the symbol with the text, `text` the text alone. All are in the
-    order of `Response.options`.
+    `symbol` scores the option's symbol, `symbol_text` the symbol with the text, `text` the text
+    alone; `tokens` has the same names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,16 +104,10 @@ class Likelihoods(BaseModel):
 
 
 class Response(BaseModel):
-    """A model's reply to a question: a line of responses.jsonl.
+    """A model's reply to a question: a line of responses.jsonl, with the question's tags beside it.
 
-    Attributes
-    ----------
-    id, benchmark, video, question, options, answer : of the `Question`; its tags are beside them
-    reply : None if the call failed; empty if it succeeded without a text
-    reason : why there is no reply
-    frames : the frames that were shown: `indices`, `policy`, `order`, `single`, ...
-    likelihood : of models that run locally, if it was asked for
-    call : what produced the reply: the model, the prompt's hash, the tokens, ...
+    `reply` is None if the call failed, for the `reason`, and empty if it succeeded without a text.
+    `frames` were shown (`indices`, `policy`, `order`, ...); `call` is what produced the reply.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -132,23 +131,10 @@ class Response(BaseModel):
         return self.__pydantic_extra__
 
     @classmethod
-    def to(
-        cls,
-        question: Question,
-        reply: str | None,
-        *,
-        reason: str | None = None,
-        frames: Mapping[str, Any] | None = None,
-        likelihood: Likelihoods | None = None,
-    ) -> Response:
-        return cls(
-            **question.model_dump(exclude={"tags"}),
-            **question.tags,
-            reply=reply,
-            reason=reason,
-            frames=frames or {},
-            likelihood=likelihood,
-        )
+    def to(cls, question: Question, reply: str | None, **more: Any) -> Response:
+        """Return the response to a question; `more` are further fields."""
+        asked = question.model_dump(exclude={"tags"}) | dict(question.tags)
+        return cls(**asked, reply=reply, **more)
 
 
 def option_lines(options: Sequence[str]) -> list[str]:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import dumps
+from capeval.files.jsonl import check_json, check_output, dumps, write_output
 from capeval.files.judgments import TABLE_SUFFIXES, element_rows, table_bytes, tuna_result
-from capeval.files.outputs import check_json, check_output, write_output
 from capeval.options import (
     OUTPUT,
     FilePath,

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from rich.console import Console
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps, printable_json
-from capeval.files.outputs import write_output
+from capeval.files.jsonl import dumps, printable_json, write_output
 from capeval.show.formats import (
     Format,
     csv_text,

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from capeval.errors import InputError
+from capeval.files.jsonl import check_json, check_output
 from capeval.files.judgments import caption_hash
-from capeval.files.outputs import check_json, check_output
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.options import (
     OUTPUT,
@@ -156,8 +156,8 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
     Only raters who labelled every element of a caption count.
     """
     ours = _rows_of(table, judged)
-    strangers = {table.keys.videos[row] for row in ours} - judged.annotated.keys()
-    rows = [row for row in ours if table.keys.videos[row] not in strangers]
+    strangers = {table.keys[row][0] for row in ours} - judged.annotated.keys()
+    rows = [row for row in ours if table.keys[row][0] not in strangers]
     relations: dict[str, tuple[Relations, ...]] = {}
     raters: set[int] = set()
     given = relations_of(table.take(rows), judged.annotated)
@@ -173,8 +173,8 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
 
 def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
     """Return the rows under the name of the run, or else of its model."""
-    systems = table.keys.systems
-    if systems is None:
+    systems = [system for _, system in table.keys]
+    if systems[0] is None:
         return list(range(len(table.places)))
     name = next((one for one in (judged.name, judged.model) if one in set(systems)), None)
     problem = ""

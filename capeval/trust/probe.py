@@ -13,8 +13,7 @@ import numpy as np
 
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
-from capeval.files.jsonl import write_atomic, write_jsonl
-from capeval.files.outputs import check_output
+from capeval.files.jsonl import check_output, write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession, open_judging
 from capeval.judging.protocol import JudgingOptions, RunOptions

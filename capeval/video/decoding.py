@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.errors import MissingExtra, UsageError, VideoError
+from capeval.errors import MissingExtra, UsageError, VideoError, needing
 from capeval.text import one_line
 from capeval.video.sampling import FrameSet, Policy, Timeline, read_policy
 
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 
 # Of the frames of one video.
 MOST_BYTES = 8 * 2**30
-
-
-def _check_memory(count: int, width: int, height: int, path: Path) -> None:
-    if (needed := count * width * height * 3) > MOST_BYTES:
-        raise VideoError(
-            f"{count} frames of {width}x{height} need {needed / 2**30:.0f} GiB; ask for fewer",
-            file=path,
-        )
 
 
 def file_size(path: Path) -> int:
@@ -88,7 +80,6 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
             f"file:{path}", "r", container_options=_OPTIONS, timeout=_TIMEOUT, **tolerant
         )
     except av.ArgumentError:
-        # Of a format that is not in our list.
         raise VideoError("is not a video (text, a picture or a playlist)", file=path) from None
     except av.FFmpegError as fault:
         is_system = isinstance(fault, OSError) and not isinstance(fault, ValueError)
@@ -284,26 +275,18 @@ _NOT_MAPPED = "is HDR ({}), shown without tone mapping: its colours look pale"
 
 
 class PyAVDecoder:
-    """Decodes with PyAV (FFmpeg), with a thread for every core.
-
-    Frames are scaled to `size`, width and height, where it is given.
-    """
+    """Decodes with PyAV (FFmpeg) on all cores; scales frames to `size`, width and height."""
 
     def __init__(self, size: tuple[int, int] | None = None) -> None:
         self._size = size
-        try:
+        with needing("decoding needs PyAV", "frames"):
             import av
-        except ImportError:
-            raise MissingExtra("decoding needs PyAV", "frames") from None
         self._version = f"PyAV {av.__version__}, FFmpeg {av.ffmpeg_version_info}"
 
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses, upright.
-
-        VideoError if the file has no video that can be decoded.
-        """
+        """Return the frames that `policy` chooses, upright; raises `VideoError`."""
         video = _Video(path, cancel)
         if video.pts:
             with suppress(_Disagreement):
@@ -320,7 +303,6 @@ class PyAVDecoder:
             choice = policy.choose(timeline)
         except ValueError as fault:
             raise VideoError(str(fault), file=path) from None
-        # Where each frame of the video goes, also more than once.
         places: dict[int, list[int]] = {}
         for place, index in enumerate(choice.indices):
             places.setdefault(index, []).append(place)
@@ -338,8 +320,12 @@ class PyAVDecoder:
                 if number not in places:
                     continue
                 width, height = self._size or (frame.width, frame.height)
-                if size is None:
-                    _check_memory(len(choice.indices), width, height, path)
+                needed = len(choice.indices) * width * height * 3
+                if size is None and needed > MOST_BYTES:
+                    what = f"{len(choice.indices)} frames of {width}x{height}"
+                    raise VideoError(
+                        f"{what} need {needed / 2**30:.0f} GiB; ask for fewer", file=path
+                    )
                 pixels, now = _upright(frame, width, height)
                 if size is None:
                     frames = np.empty((len(choice.indices), *pixels.shape), np.uint8)
@@ -468,10 +454,7 @@ _DECODERS: Mapping[str, Callable[[], PyAVDecoder]] = {"pyav": PyAVDecoder, "deco
 
 
 def decoder_named(name: str) -> PyAVDecoder:
-    """Return the decoder of that name; it is safe to call from several threads.
-
-    UsageError if there is none of that name; MissingExtra if it is not installed.
-    """
+    """Return a decoder, which is safe to call from several threads; UsageError if it is unknown."""
     if name not in _DECODERS:
         raise UsageError(f"decoder {name!r} is not one of {', '.join(_DECODERS)}")
     return _DECODERS[name]()
@@ -497,10 +480,9 @@ class FrameReader(Protocol):
 def open_reader(
     policy: str | Policy, decoder: str = "pyav", *, allow_damaged: bool = False
 ) -> FrameReader:
-    """Return the reader for a policy, or one in the syntax of `--frames`.
+    """Return the reader for a policy; UsageError if the policy or the decoder is unknown.
 
     It raises `VideoError` for a video that does not decode cleanly, unless `allow_damaged` is set.
-    UsageError if the policy or the decoder is unknown; MissingExtra if that is not installed.
     """
     chosen = read_policy(policy) if isinstance(policy, str) else policy
     return _PolicyReader(chosen, decoder, decoder_named(decoder), allow_damaged)

@@ -120,10 +120,7 @@ class Policy(Protocol):
     """Chooses frames; `str()` of it is the form that `read_policy` reads."""
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose at least one index of a timeline that has at least one frame.
-
-        ValueError if a requested frame does not exist; the message says which.
-        """
+        """Choose at least one index; ValueError if a requested frame does not exist."""
 
 
 def _spread(total: int, n: int) -> tuple[int, ...]:
@@ -214,7 +211,6 @@ class TunaFps:
     rate: float | None
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose; ValueError for a clip so short that the benchmark takes no frame of it."""
         rate = self.rate or _paper_rate(timeline)
         count = int(timeline.total / timeline.fps * rate)
         if not count:
@@ -242,7 +238,6 @@ class QwenFps:
     rate: float
 
     def choose(self, timeline: Timeline) -> Choice:
-        """Choose an even number of frames; ValueError for a video of one frame."""
         total = timeline.total
         most = min(_QWEN_MOST, total) // _QWEN_PAIR * _QWEN_PAIR
         wanted = min(max(total / timeline.fps * self.rate, _QWEN_LEAST), most)

@@ -12,11 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners import server_guard
-from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.serving import serving
 from capeval.errors import EndpointRefused
+from capeval.llm.serving import serving
 from tests.cli.conftest import ROOT, Workspace, end_of, wait_until
 
 GENERATE = ("generate", "--model", "mine", "--frames", "2", "--limit", "3", "--serve")
@@ -99,17 +96,17 @@ def test_a_server_that_crashes_shows_the_end_of_its_log_without_keys(served: Ser
 async def test_a_server_that_never_answers_is_given_up(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("capeval.captioners.serving._STARTUP", 2.5)
-    entry = ModelEntry(name="mine", reached="server", serve=served.mood("hang"))
+    monkeypatch.setattr("capeval.llm.serving._STARTUP", 2.5)
+    command = (*shlex.split(served.mood("hang")), "--served-model-name", "mine")
     with pytest.raises(EndpointRefused, match=r"did not answer within .*Loading the weights"):
-        async with serving(entry, CaptionerOptions(serve=True), lambda _: None):
+        async with serving("mine", command, served.folder, None, lambda _: None):
             raise AssertionError
     assert ended(served)
 
 
 def test_a_server_that_dies_at_work_stops_the_run(served: Served) -> None:
     served.mood("mortal")
-    made = served.run(*GENERATE, "--timeout", "1", "--limit", "1")
+    made = served.run(*GENERATE, "--limit", "1")
     assert (made.code, served.captions()) == (3, 0)
     assert "the server of mine ended before the work was done; its log is" in made.err
     assert "| The server has ended with exit code 7." in made.lines
@@ -138,14 +135,9 @@ def test_no_process_outlives_the_command(mood: str, number: signal.Signals, serv
 
 
 def test_a_server_that_does_not_end_is_killed(
-    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The guard gives it one second instead of ten.
-    source = Path(server_guard.__file__).read_text(encoding="utf-8")
-    assert "_UNTIL_KILLED = 10.0\n" in source
-    guard = tmp_path / "guard.py"
-    guard.write_text(source.replace("_UNTIL_KILLED = 10.0\n", "_UNTIL_KILLED = 1.0\n"))
-    monkeypatch.setattr(server_guard, "__file__", str(guard))
+    monkeypatch.setattr("capeval.llm.serving._UNTIL_KILLED", 1.0)
     served.mood("deaf")
     assert served.run(*GENERATE).code == 0
     assert ended(served)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from capeval.correlation.joining import Joined, join
 from capeval.correlation.video_level import EVERYTHING, Analysis, analyse
-from capeval.files.ratings import Keys, MetricScores, RatingTable
+from capeval.files.ratings import MetricScores, RatingTable
 from capeval.stats.sign_flips import holm
 from capeval.stats.values import Floats
 
@@ -22,7 +22,7 @@ KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
 
 def joined(keys: list[tuple[str, str]], ratings: Floats, metrics: dict[str, Floats]) -> Joined:
     raters = tuple(f"r{n}" for n in range(len(ratings)))
-    human = RatingTable(Path("human.csv"), Keys.of(keys), raters, ratings=ratings)
+    human = RatingTable(Path("human.csv"), keys, raters, ratings=ratings)
     return join(
         human,
         [

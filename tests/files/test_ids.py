@@ -35,7 +35,7 @@ READERS: dict[str, tuple[Callable[[Any], dict[str, Any]], Callable[[Path], list[
     "questions": (lambda id_: own(id=id_), lambda path: [one.id for one in load_questions(path)]),
     "ratings": (
         lambda index: {"video_id": index, "score": 1},
-        lambda path: [*load_human(path).keys.videos],
+        lambda path: [video for video, _ in load_human(path).keys],
     ),
     "metrics": (
         lambda index: {"video_id": index, "score": 1},

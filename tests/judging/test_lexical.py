@@ -46,17 +46,17 @@ LACKING = (("lack", "lack"), ("lack", "lack", "lack"), ("lack",))
     ],
 )
 def test_verdicts(element: str, caption: str, expected: Relation) -> None:
-    assert LexicalJudge().judge(video((element,)), caption).relations == ((expected,),)
+    assert LexicalJudge().verdict(video((element,)), caption).relations == ((expected,),)
 
 
 def test_copied_annotations_are_entailed_and_matched_in_order() -> None:
-    verdict = LexicalJudge().judge(ANNOTATION, ORDERED)
+    verdict = LexicalJudge().verdict(ANNOTATION, ORDERED)
     assert verdict.matches == (1, 1, 2, 2, 2, 3)
     # Events without a word of their own are matched by their place.
     same = video(*[("A dog barks.",)] * 3)
     for annotation in (ANNOTATION, same, *annotations_of("sample")):
         caption = " ".join(element.content for element in annotation.elements.values())
-        relations = LexicalJudge().judge(annotation, caption).relations
+        relations = LexicalJudge().verdict(annotation, caption).relations
         assert {one for event in relations for one in event} == {"entailment"}, annotation.index
 
 
@@ -69,13 +69,13 @@ def test_copied_annotations_are_entailed_and_matched_in_order() -> None:
     ],
 )
 def test_a_caption_of_nothing_in_the_video_lacks_everything(caption: str) -> None:
-    assert LexicalJudge().judge(ANNOTATION, caption).relations == LACKING
+    assert LexicalJudge().verdict(ANNOTATION, caption).relations == LACKING
 
 
 def test_an_event_that_comes_too_late_lacks_every_element() -> None:
     late = f"{ORDERED} A man in a black suit opens the door. The door is wooden."
     caption = late.removeprefix(ANNOTATION.events[0].event)
-    verdict = LexicalJudge().judge(ANNOTATION, caption)
+    verdict = LexicalJudge().verdict(ANNOTATION, caption)
     assert verdict.matches == (2, 2, 2, 3, None, None)
     assert verdict.relations == (LACKING[0], ("entailment",) * 3, ("entailment",))
 
@@ -85,7 +85,7 @@ from capeval.judging.lexical import LexicalJudge
 from capeval.schema import Annotation
 import sys
 annotation = Annotation.model_validate_json(sys.argv[1])
-print(LexicalJudge().judge(annotation, sys.argv[2]).model_dump_json())
+print(LexicalJudge().verdict(annotation, sys.argv[2]).model_dump_json())
 """
 
 
@@ -93,7 +93,7 @@ def test_verdicts_do_not_depend_on_the_order_of_sets() -> None:
     command = [sys.executable, "-c", PROGRAM, ANNOTATION.model_dump_json(), ORDERED]
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == LexicalJudge().judge(ANNOTATION, ORDERED).model_dump_json()
+    assert done.stdout.strip() == LexicalJudge().verdict(ANNOTATION, ORDERED).model_dump_json()
 
 
 VOCABULARY = (
@@ -105,7 +105,7 @@ VOCABULARY = (
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(), st.lists(st.sampled_from(VOCABULARY.split(" "))).map(" ".join)))
 def test_any_text_gives_a_whole_verdict(caption: str) -> None:
-    verdict = LexicalJudge().judge(ANNOTATION, caption)
+    verdict = LexicalJudge().verdict(ANNOTATION, caption)
     verdict.model_dump_json()
     assert [len(relations) for relations in verdict.relations] == [2, 3, 1]
     assert len(verdict.matches) == len(verdict.candidate_events)
@@ -119,5 +119,5 @@ def test_very_long_captions_are_judged() -> None:
     # In seconds: whatever takes quadratic time would take minutes.
     loop = "The man opens the door of the white van. " * 4000
     for caption in (loop, "a" * 1_000_000, " ".join(f"w{n}x" for n in range(20_000))):
-        verdict = LexicalJudge().judge(ANNOTATION, caption)
+        verdict = LexicalJudge().verdict(ANNOTATION, caption)
         assert [len(relations) for relations in verdict.relations] == [2, 3, 1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import capeval
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
-from capeval.files.outputs import check_output, write_output
+from capeval.files.jsonl import check_output, write_output
 from capeval.files.packaged import sample_folder
 from capeval.runs import sources
 from capeval.runs.folder import RunFolder, Shard, safe_name

@@ -1,0 +1,192 @@
+"""`--serve`: the server of a model, for as long as one command runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shlex
+import shutil
+import socket
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from capeval.errors import EndpointDown, EndpointRefused, UsageError
+from capeval.llm.retry import CallFailed
+from capeval.llm.tracing import parse_endpoint, redact, remember_secrets
+from capeval.llm.wire import Connection, model_ids
+from capeval.text import Loss, one_line
+
+_HOST = "127.0.0.1"
+# Seconds. Hundreds of gigabytes of weights on a network disk take half an hour.
+_STARTUP = 3600.0
+_BETWEEN_LOOKS, _LOOK = 0.5, 10.0
+# Seconds. vLLM stops its engines and frees their GPUs in a few.
+_UNTIL_KILLED = 10.0
+_LAST_LINES = 20
+"""Of the log: a traceback's end and what came before it."""
+
+# Runs the server and ends it with capeval, which holds the other end of the pipe that is its
+# standard input. The pipe closes when capeval is done, and the system closes it when capeval dies:
+# then the server and its children are asked to end and, after a while, killed. The program leads
+# their process group, so no other group can have its number, and gets its own signal too. Children
+# of a server that has ended keep its GPUs, so they are killed with the program.
+_GUARD = """
+import os, signal, subprocess, sys, threading, time
+
+def end_with_capeval():
+    sys.stdin.buffer.read()
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(float(sys.argv[1]))
+    os.killpg(0, signal.SIGKILL)
+
+signal.signal(signal.SIGTERM, lambda *_: None)
+server = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+threading.Thread(target=end_with_capeval, daemon=True).start()
+print(f"The server has ended with exit code {server.wait()}.", flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+def server_url(port: int) -> str:
+    """Return the base URL of a server on this machine."""
+    return f"http://{_HOST}:{port}/v1"
+
+
+def serve_command(
+    name: str, serve: str | None, served_as: str, *, where: str, gpus: int | None = None
+) -> list[str]:
+    """Return a model's serve command with capeval's additions; its keys become secrets.
+
+    `where` is the place of the command in a file, for messages. `gpus` is the number for all copies
+    of the model; None for the command's own.
+    """
+    if not serve:
+        raise UsageError(f"{name} has no serve command: set {where}")
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
+    parser.add_argument("--api-key", nargs="*", default=[])
+    try:
+        words = shlex.split(serve)
+        known = parser.parse_known_args(words)[0]
+    except (ValueError, argparse.ArgumentError) as error:
+        raise UsageError(f"{name}: {serve!r}: {error}; correct {where}") from None
+    each = max(1, known.tensor_parallel_size)
+    remember_secrets(known.api_key)
+    if served_as not in words:
+        words += ["--served-model-name", served_as]
+    if gpus is not None:
+        if gpus % each:
+            raise UsageError(
+                f"--gpus {gpus} cannot be divided by the {each} GPUs that one copy of {name} "
+                f"takes (--tensor-parallel-size): name a multiple, or change {where}"
+            )
+        words += ["--data-parallel-size", str(gpus // each)]
+    return [*words, "--host", _HOST]
+
+
+@asynccontextmanager
+async def serving(
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    key: str | None,
+    on_notice: Callable[[str], None],
+) -> AsyncIterator[str]:
+    """Start a model's server, yield its base URL once it answers, and end it with the block.
+
+    `command` is that of `serve_command`, run in `folder`; `key` is sent to the server. It also ends
+    when this process does, even by SIGKILL. Raises `EndpointRefused` if it ended before it answered
+    or did not answer in time, and `EndpointDown` at once if it ends during the block.
+    """
+    # The server's log may show them.
+    secret = [one for one in os.environ if one == "HF_TOKEN" or one.endswith("_API_KEY")]
+    remember_secrets(os.environ[one] for one in secret)
+    if shutil.which(command[0]) is None:
+        raise UsageError(
+            f"{command[0]}, which serves {name}, is not installed here: install it, or start "
+            "the server elsewhere and name it with --base-url"
+        )
+    port = _free_port()
+    command = [*command, "--port", str(port)]
+    # A file of its own for each start: several commands, also on several machines, may share a run.
+    descriptor, log = tempfile.mkstemp(prefix="capeval-serve-", suffix=".log")
+    on_notice(f"Starting the server: {redact(shlex.join(command))}")
+    on_notice(f"It loads the model, which can take minutes; its log is {log}")
+    with os.fdopen(descriptor) as stream:
+        guard = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-c", _GUARD, str(_UNTIL_KILLED), *command),
+            stdin=PIPE,
+            stdout=stream,
+            stderr=STDOUT,
+            start_new_session=True,
+            cwd=folder,
+        )
+
+    def failed(what: str) -> str:
+        lines = redact(Path(log).read_text(encoding="utf-8", errors="replace")).splitlines()
+        last = [line for line in lines if line.strip()][-_LAST_LINES:]
+        for line in last:
+            on_notice(Loss(f"| {line}"))
+        return f"the server of {name} {what}; its log is {log} and ends: " + one_line(
+            " | ".join(last[-2:]), 150
+        )
+
+    async def watch() -> None:
+        await guard.wait()
+        limit.reschedule(0)
+
+    limit = asyncio.timeout(_STARTUP)
+    watching = asyncio.create_task(watch())
+    is_ready = False
+    try:
+        async with limit:
+            await _answer(server_url(port), key)
+            limit.reschedule(None)
+            is_ready = True
+            yield server_url(port)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        if guard.returncode is None:
+            late = f"did not answer within {_STARTUP / 60:g} minutes"
+            raise EndpointRefused(failed(late)) from None
+        if is_ready:
+            ended = failed("ended before the work was done")
+            raise EndpointDown(f"{ended}; run the same command again to resume") from None
+        raise EndpointRefused(failed("ended before it answered")) from None
+    finally:
+        watching.cancel()
+        is_well = is_ready and guard.returncode is None
+        if guard.stdin:
+            guard.stdin.close()
+        await guard.wait()
+        if is_well:
+            os.unlink(log)  # noqa: PTH108
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _answer(url: str, key: str | None) -> None:
+    """Wait until a server lists a model."""
+    connection = Connection(parse_endpoint(url), key or "", timeout=_LOOK, connections=1)
+    try:
+        while True:
+            try:
+                if model_ids(await connection.get("/models", _LOOK)):
+                    return
+            except CallFailed as failure:
+                if failure.status in (401, 403):  # it is up; the first call reports the missing key
+                    return
+            await asyncio.sleep(_BETWEEN_LOOKS)
+    finally:
+        await connection.close()
