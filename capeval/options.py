@@ -465,6 +465,7 @@ def takes(
         signature = inspect.signature(options).replace(return_annotation=returned)
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.options = options  # type: ignore[attr-defined]
+        call.of_options = work  # type: ignore[attr-defined]
         text, raises, more = inspect.cleandoc(work.__doc__ or "").partition("Raises\n------")
         call.__doc__ = f"{text.rstrip()}\n\n{_parameters(options)}\n\n{raises}{more}".rstrip()
         return call
@@ -489,8 +490,9 @@ class Command:
     name : as it is typed, such as "mcq temporal"
     options : the class that declares its options
     shared : the options that it shares with other commands, by the names in `capeval.cli.commands`
-    work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
-        object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
+    work : gets an object of the options, and as keywords what it takes of the `Output` or all of
+        it. Returns a `Result`, an opened long work, or nothing
+    takes : what `work` takes besides the options: `output`, or names of its attributes
     steps : the commands that are its steps, by the fields that get what the user's file sets
     """
 
@@ -498,7 +500,7 @@ class Command:
     options: type
     shared: tuple[str, ...]
     work: Callable[..., Any]
-    takes_output: bool
+    takes: tuple[str, ...]
     steps: Mapping[str, str]
 
 
@@ -510,12 +512,14 @@ def command(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare that a function is a command; its docstring is the help.
 
-    `options` are those of the function, if it is not one that `takes` them.
+    Without `options`, the function `takes` them, and returns the `Result` to show.
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
+        call = work if options else work.of_options  # type: ignore[attr-defined]
+        also = tuple(inspect.signature(call).parameters)[1:]
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, work, options is not None, steps)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, call, also, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

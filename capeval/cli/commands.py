@@ -86,7 +86,7 @@ PLACES = {
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
     "check": "capeval.evaluating.check:check_command",
-    "probe": "capeval.trust.probe:probe_command",
+    "probe": "capeval.trust.probe:open_probing",
     "calibrate": "capeval.trust.calibrate:calibrate",
     "correlate": "capeval.correlation.correlate:correlate",
     "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
@@ -395,7 +395,7 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
     call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in (context, *made)}
     # The docstring, without what only Python needs.
-    text = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
+    text = re.split(r"\n *(?:Parameters|Raises|Example\n|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     defaults = {name: one.value for name, one in in_file.items()}

@@ -23,7 +23,7 @@ from rich.progress import (
 
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
-from capeval.runs.engine import Left, Locks, LongWork, Status, WorkEstimate
+from capeval.runs.engine import Done, Left, Locks, LongWork, Status, WorkEstimate
 from capeval.show.numbers import money, tenths, thousands
 from capeval.show.result import Output, emit
 from capeval.text import Loss, counted, listed, one_line
@@ -153,7 +153,7 @@ def run_long(
 
     async def run() -> int:
         nonlocal caches_replies
-        results: list[T] = []
+        done: list[Done[T]] = []
         failure: CapevalError | None = None
         _stop_on_sigterm()
         async with opening as work:
@@ -172,20 +172,19 @@ def run_long(
                 with progress:
                     try:
                         async for one in work.results(progress):
-                            results.append(one)  # noqa: PERF401 - keeps what came before a failure
+                            done.append(one)  # noqa: PERF401 - keeps what came before a failure
                     except CapevalError as error:
                         failure = error
-            left = [one for result in results for one in work.left(result)]
-            if results or not failure:
-                if shown := work.result(results):
-                    emit(shown, output)
+            left = [lacking for one in done for lacking in one.left]
+            if done or not failure:
+                if done:
+                    emit(work.shown([one.value for one in done]), output)
                 _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)
-                files = [line for result in results for line in work.written(result)]
-                for line in dict.fromkeys(files):
+                for line in dict.fromkeys(line for one in done for line in one.files):
                     output.line(line)
             names = {one.name for one in left}
-            if results and (never := [one for one in expected.expects if one not in names]):
+            if done and (never := [one for one in expected.expects if one not in names]):
                 output.notice(Loss(f"Not {left[0].labels.done}: {', '.join(never)}"))
             if failure:
                 raise failure

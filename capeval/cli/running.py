@@ -35,11 +35,8 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
         values["progress"] = progress
     try:
         with progress:
-            found = (
-                command.work(command.options(**values), output)
-                if command.takes_output
-                else command.work(**values)
-            )
+            given = {one: getattr(output, one, output) for one in command.takes}
+            found = command.work(command.options(**values), **given)
     except KeyboardInterrupt:
         if "progress" not in taken:
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager as AsyncContextManager
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -11,19 +10,19 @@ from typing import Any, TypeVar
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
-from capeval.judging.selection import open_chat
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (
-    Finished,
+    Done,
     Labels,
     Left,
     Locks,
     LongWork,
     Plan,
     Progress,
+    ResumableTask,
     Spent,
     Stored,
     WorkEstimate,
@@ -33,7 +32,7 @@ from capeval.runs.engine import (
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 from capeval.schema.annotation import id_text
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
@@ -70,10 +69,10 @@ class ItemToAsk:
     read: Callable[[Any], Line]
 
 
-class AskedItems(LongWork[T]):
+class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
     """One question about each of the first `limit` items and each item in `redo`.
 
-    It is a `ResumableTask`, too. A usable reply replaces a line from other inputs, but a line that
+    A usable reply replaces a line from other inputs, but a line that
     a person edited only if `redo` names it.
 
     Parameters
@@ -89,7 +88,6 @@ class AskedItems(LongWork[T]):
     caches_replies = True
     _plan: LinePlan
     _lock: ExitStack
-    _finished: Finished[LinePlan, Stored[Line]]
 
     def __init__(
         self,
@@ -150,30 +148,19 @@ class AskedItems(LongWork[T]):
             count, usage, self.meter.cost(self.model, usage), lines, {"todo": count}
         )
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[T]]:
         with self._lock:
-            self._finished = await execute(self, self._plan, progress)
-        done = self._finished.done
+            finished = await execute(self, self._plan, progress)
+        done = finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield self._make(lines)
-
-    def result(self, results: list[T]) -> Result | None:
-        return self._show(results[0]) if results else None
-
-    def left(self, result: T) -> Sequence[Left]:
-        del result
-        done, stopped = self._finished.done, self._finished.stopped
         wanted = [done.get(one.index) for one in self.wanted]
         reasons = {one.index: one.reason for one in wanted if one and one.reason}
-        missing = wanted.count(None)
-        return [Left(self.file.stem, self.labels, reasons, len(wanted), missing, stopped)]
+        of, missing = len(wanted), wanted.count(None)
+        left = Left(self.file.stem, self.labels, reasons, of, missing, finished.stopped)
+        yield Done(self._make(lines), [left], self._files if lines else [])
 
-    def written(self, result: T) -> Sequence[str]:
-        del result
-        has_reply = any(not one.reason for one in self._finished.done.values())
-        return self._files if has_reply else []
-
-    # ---- The resumable task ----------------------------------------------------------------------
+    def shown(self, results: Sequence[T]) -> Result:
+        return self._show(results[0])
 
     def locked(self) -> AbstractContextManager[None]:
         return RunFolder(self.file.parent).locked(part=self.file.stem)
@@ -186,9 +173,6 @@ class AskedItems(LongWork[T]):
             if index in self._inputs and index not in again
         }
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
-
-    def create(self, plan: LinePlan) -> None:
-        """Do nothing: the folder exists."""
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
         # Under a cost cap, only calls that can be finished are begun.
@@ -211,25 +195,17 @@ class AskedItems(LongWork[T]):
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
         return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
-    def line(self, plan: LinePlan, outcome: Stored[Line]) -> tuple[Path, Line]:
-        del plan
+    def line(self, outcome: Stored[Line]) -> tuple[Path, Line]:
         return self.file, outcome.value
 
     def finish(self, plan: LinePlan, done: Mapping[str, Stored[Line]]) -> None:
         """Write the lines in the order of the items, then the lines of other items."""
-        del plan, done
         lines = stored_lines(self.file)
         own = [lines.pop(index) for index in self._inputs if index in lines]
         write_jsonl(self.file, (*own, *lines.values()))
 
     def spent(self) -> Spent:
         return Spent(self.meter.usage, self.meter.spent)
-
-
-def open_asked(o: ConstructChatOptions, output: Output | None) -> AsyncContextManager[Chat]:
-    """Open the chat model that the options name; `output` is that of a command."""
-    is_dry = output is not None and output.dry_run
-    return open_chat(o, offline=is_dry, on_notice=o.on_notice)
 
 
 # ---- Which existing work may be replaced ---------------------------------------------------------

@@ -31,18 +31,17 @@ from capeval.options import (
     option,
     python_only,
     required,
-    takes,
 )
 from capeval.reporting.report import report
-from capeval.runs.concurrency import blocking, in_thread, in_turn
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, finished
+from capeval.runs.concurrency import in_thread, in_turn
+from capeval.runs.engine import Done, Left, Locks, LongWork, Progress, WorkEstimate, functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.schema import Caption, Usage
 from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
 from capeval.show.numbers import money
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.text import counted, one_line
 
@@ -159,23 +158,6 @@ def _summary(one: Evaluated) -> dict[str, Any]:
     }
 
 
-@takes(EvaluateOptions)
-async def evaluate_async(options: EvaluateOptions) -> list[Evaluated]:
-    """Do what models or captions lack until there is a report: generate, judge, score, report.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The work had to stop; what was done is kept.
-    """
-    return await finished(open_evaluating(options), options.progress)
-
-
-evaluate = blocking(evaluate_async)
-
-
 @dataclass
 class _Step:
     """One run: its captions, and the model that writes those it lacks, if any.
@@ -264,7 +246,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         on_notice = self._options.on_notice
         quiet = replace(model, on_notice=ignore)
         planned = replace(model, on_notice=on_notice) if self._dry_run else quiet
-        async with open_generating(planned, Output(dry_run=True)) as asking:
+        async with open_generating(planned, dry_run=True) as asking:
             expected = await asking.prepare(_HELD)
             for line in (asking.title, *asking.notices):
                 on_notice(line)
@@ -275,7 +257,7 @@ class EvaluatingSession(LongWork[Evaluated]):
                 pass
         return (asking.model, expected) if step.todo or asking.plan.missing else None
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Evaluated]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
         """Caption, judge and report run after run; the last two may have been stopped."""
 
         def is_stopped(result: Evaluated) -> bool:
@@ -284,7 +266,8 @@ class EvaluatingSession(LongWork[Evaluated]):
         try:
             work = partial(self._evaluated, progress)
             async for result in in_turn(self._steps, work, is_last=is_stopped):
-                yield result
+                # The table of results has the reports.
+                yield Done(result, result.missing)
         finally:
             self.meter.include(self._judge.meter)
 
@@ -300,10 +283,10 @@ class EvaluatingSession(LongWork[Evaluated]):
                 model = replace(step.model, max_cost=room, on_notice=o.on_notice)
                 async with open_generating(model) as asking:
                     await asking.prepare(_HELD)
-                    (made,) = [one async for one in asking.results(progress)]
-                    missing += asking.left(made)
+                    (done,) = [one async for one in asking.results(progress)]
+                    missing += done.left
                 self.meter.include(asking.meter)
-                if made.stopped or not made.captions:
+                if done.value.stopped or not done.value.captions:
                     return Evaluated(name, missing)
             self._judge.meter.cap = self._room()
             # What a model may cost depends on what the judge has spent.
@@ -322,16 +305,11 @@ class EvaluatingSession(LongWork[Evaluated]):
             written = await in_thread(work)
         return Evaluated(name, missing, scores, file, written.file)
 
-    def result(self, results: list[Evaluated]) -> EvaluatedRuns | None:
-        return EvaluatedRuns(results, self.meter.spent) if results else None
+    def value(self, results: Sequence[Evaluated]) -> list[Evaluated]:
+        return [*results]
 
-    def left(self, result: Evaluated) -> Sequence[Left]:
-        """Return what a run lacks."""
-        return result.missing
-
-    def written(self, result: Evaluated) -> list[str]:
-        """Return nothing: the table of results has the reports."""
-        return []
+    def shown(self, results: Sequence[Evaluated]) -> EvaluatedRuns:
+        return EvaluatedRuns(results, self.meter.spent)
 
     def _room(self) -> float | None:
         """Return what may still be spent besides what models have cost."""
@@ -343,7 +321,7 @@ class EvaluatingSession(LongWork[Evaluated]):
 async def open_evaluating(
     options: EvaluateOptions, *, dry_run: bool = False
 ) -> AsyncIterator[EvaluatingSession]:
-    """Find the runs and open the judge; with `dry_run`, no key is needed and nothing is called."""
+    """Do what models or captions lack until there is a report: generate, judge, score, report."""
     shown: set[str] = set()
 
     def once(notice: str) -> None:
@@ -367,6 +345,9 @@ async def open_evaluating(
     targets = [step.target for step in steps]
     async with open_judging(judging, targets, offline=dry_run, on_notice=once) as session:
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
+
+
+evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOptions, list[Evaluated])
 
 
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
@@ -422,7 +403,7 @@ def _lines(part: WorkEstimate) -> list[str]:
     steps={"generating": "generate", "judging": "judge", "reporting": "report"},
 )
 def eval_command(
-    o: EvaluateOptions, output: Output
+    o: EvaluateOptions, *, dry_run: bool
 ) -> AbstractAsyncContextManager[EvaluatingSession]:
     """Generate, judge, score and report, in one command.
 
@@ -437,4 +418,4 @@ def eval_command(
     own = {"columns", "judge"}
     reporting = {name: value for name, value in (o.reporting or {}).items() if name not in own}
     o = replace(o, reporting=reporting)
-    return open_evaluating(o, dry_run=output.dry_run)
+    return open_evaluating(o, dry_run=dry_run)

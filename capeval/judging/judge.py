@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanag
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
@@ -15,9 +16,18 @@ from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import command, takes
-from capeval.runs.concurrency import blocking, in_turn
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.options import command
+from capeval.runs.concurrency import in_turn
+from capeval.runs.engine import (
+    Done,
+    Left,
+    Locks,
+    LongWork,
+    Progress,
+    WorkEstimate,
+    execute,
+    functions,
+)
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import Source, from_memory, run_name
@@ -26,7 +36,7 @@ from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
 from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed
 
 
@@ -50,32 +60,6 @@ class Judged:
         nothing: dict[str, VideoScore] = {}
         names = dict.fromkeys(self.scores.videos, nothing)
         return replace(self, scores=self.scores.model_copy(update={"videos": names}))
-
-
-@takes(JudgeOptions)
-async def judge_async(options: JudgeOptions) -> Scores:
-    """Judge captions against annotations and return their scores.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; what was done is kept if the captions have a run.
-
-    Example
-    -------
-    >>> import capeval
-    >>> scores = capeval.judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
-    >>> scores.counts.captioned, scores.counts.scored
-    (1, 1)
-    """
-    opening = open_judging(options, [_target(options)], on_notice=options.on_notice)
-    (result,) = await finished(opening, options.progress)
-    return result.scores
-
-
-judge = blocking(judge_async)
 
 
 class JudgedRuns(RunScores):
@@ -169,15 +153,16 @@ class JudgingSession(LongWork[Judged]):
         cost = self.meter.cost(judge.name, usage)
         return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Judged]]:
         """Judge the runs and yield the result of each; the last two may have been stopped.
 
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
+        async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
             # The scores of every video of many runs would fill the memory.
-            yield result.without_videos() if len(self._runs) > 1 else result
+            result = one.without_videos() if len(self._runs) > 1 else one
+            yield Done(result, [result.left], [str(result.file)] if result.file else [])
 
     async def judged(
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
@@ -201,14 +186,11 @@ class JudgingSession(LongWork[Judged]):
         left = Left(plan.name, work.labels, reasons, of, missing, done.stopped)
         return Judged(plan.name, scores, file, left)
 
-    def result(self, results: list[Judged]) -> Result | None:
-        return JudgedRuns(results) if results else None
+    def value(self, results: Sequence[Judged]) -> Any:
+        return results[0].scores
 
-    def left(self, result: Judged) -> list[Left]:
-        return [result.left]
-
-    def written(self, result: Judged) -> list[str]:
-        return [str(result.file)] if result.file else []
+    def shown(self, results: Sequence[Judged]) -> Result:
+        return JudgedRuns(results)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""
@@ -283,9 +265,25 @@ def _target(options: JudgeOptions) -> Target:
     return Target(name or "captions", partial(given, run=run), run)
 
 
+def _open(o: JudgeOptions) -> AbstractAsyncContextManager[JudgingSession]:
+    """Judge captions against annotations and return their scores.
+
+    Example
+    -------
+    >>> import capeval
+    >>> scores = capeval.judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
+    >>> scores.counts.captioned, scores.counts.scored
+    (1, 1)
+    """
+    return open_judging(o, [_target(o)], on_notice=o.on_notice)
+
+
+judge_async, judge = functions("judge", _open, JudgeOptions, Scores)
+
+
 @command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)
 def judge_command(
-    o: JudgeCommandOptions, output: Output
+    o: JudgeCommandOptions, *, dry_run: bool
 ) -> AbstractAsyncContextManager[JudgingSession]:
     """Judge captions event by event and score them: precision, recall and F1.
 
@@ -295,4 +293,4 @@ def judge_command(
     Run the same command again to resume: nothing is paid for twice.
     """
     targets = targets_of(o).named(o.targets, "judging", o.on_notice)
-    return open_judging(o, targets, offline=output.dry_run, on_notice=o.on_notice)
+    return open_judging(o, targets, offline=dry_run, on_notice=o.on_notice)

@@ -322,12 +322,24 @@ class Answers(StoredResult):
     without_subtitles : the number of videos without subtitles, where subtitles were given
     """
 
+    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
+    replies = ("reply", "replies")
+    not_reached = "not asked: the run was stopped"
+    then, detail = "Grade them: capeval mcq grade", "without_subtitles"
+
     responses: tuple[Response, ...]
     without_subtitles: int
 
     @property
-    def records(self) -> list[Mapping[str, Any]]:
+    def shown_run(self) -> str:
+        return str(self.run)
+
+    @property
+    def calls(self) -> list[Mapping[str, Any]]:
         return [response.call for response in self.responses]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [response.model_dump(mode="json") for response in self.responses]
 
     @property
     def file(self) -> Path:
@@ -352,12 +364,9 @@ class NoReader:
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
 
-    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-    names = ("responses",)
-    not_reached = "not asked: the run was stopped"
-    to_do, replies, detail = "ask", ("reply", "replies"), "without_subtitles"
+    labels = Answers.labels
+    names, to_do = ("responses",), "ask"
     outdated = "asked again: the question or its video, subtitles or frame has changed"
-    then = "Grade them: capeval mcq grade"
     # Of a letter or a short sentence; models that reason write more.
     tokens = 16
 
@@ -468,7 +477,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
         done = finished.done
         return Answers(
-            **self.common(finished),
+            **self.common(finished, Answers.not_reached),
             responses=tuple(done[index].value for index in self.mine() if index in done),
             without_subtitles=self.asking.without_subtitles,
         )
