@@ -493,6 +493,7 @@ class Command:
     work : gets an object of the options, and as keywords what it takes of the `Output` or all of
         it. Returns a `Result`, an opened long work, or nothing
     takes : what `work` takes besides the options: `output`, or names of its attributes
+    show : makes the `Result` of another value of `work` and the options
     steps : the commands that are its steps, by the fields that get what the user's file sets
     """
 
@@ -501,6 +502,7 @@ class Command:
     shared: tuple[str, ...]
     work: Callable[..., Any]
     takes: tuple[str, ...]
+    show: Callable[[Any, Any], Any] | None
     steps: Mapping[str, str]
 
 
@@ -508,18 +510,20 @@ def command(
     name: str,
     *shared: str,
     options: type | None = None,
+    show: Callable[[Any, Any], Any] | None = None,
     steps: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare that a function is a command; its docstring is the help.
 
-    Without `options`, the function `takes` them, and returns the `Result` to show.
+    Without `options`, the function `takes` them. It returns the `Result` to show, or `show` makes
+    that of its value and the options.
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
         call = work if options else work.of_options  # type: ignore[attr-defined]
         also = tuple(inspect.signature(call).parameters)[1:]
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, call, also, steps)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, call, also, show, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

@@ -85,7 +85,7 @@ PLACES = {
     "report": "capeval.reporting.report:report_command",
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
-    "check": "capeval.evaluating.check:check_command",
+    "check": "capeval.evaluating.check:check",
     "probe": "capeval.trust.probe:open_probing",
     "calibrate": "capeval.trust.calibrate:calibrate",
     "correlate": "capeval.correlation.correlate:correlate",
@@ -107,9 +107,9 @@ PLACES = {
     "inspect": "capeval.reporting.inspect:inspect",
     "plot": "capeval.reporting.plot:plot_command",
     "metrics": "capeval.metrics.measure:open_measuring",
-    "models": "capeval.captioners.catalogue:models_command",
+    "models": "capeval.captioners.catalogue:models",
     "frames": "capeval.captioners.sample_frames:frames_command",
-    "runs": "capeval.evaluating.stored:runs_command",
+    "runs": "capeval.evaluating.stored:list_runs",
     "cache": "capeval.evaluating.stored:cache_command",
 }
 """Where each command is."""

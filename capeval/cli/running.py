@@ -36,7 +36,10 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
     try:
         with progress:
             given = {one: getattr(output, one, output) for one in command.takes}
-            found = command.work(command.options(**values), **given)
+            options = command.options(**values)
+            found = command.work(options, **given)
+            if command.show:
+                found = command.show(found, options)
     except KeyboardInterrupt:
         if "progress" not in taken:
             raise
