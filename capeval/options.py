@@ -465,7 +465,6 @@ def takes(
         signature = inspect.signature(options).replace(return_annotation=returned)
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.options = options  # type: ignore[attr-defined]
-        call.of_options = work  # type: ignore[attr-defined]
         text, raises, more = inspect.cleandoc(work.__doc__ or "").partition("Raises\n------")
         call.__doc__ = f"{text.rstrip()}\n\n{_parameters(options)}\n\n{raises}{more}".rstrip()
         return call
@@ -490,9 +489,9 @@ class Command:
     name : as it is typed, such as "mcq temporal"
     options : the class that declares its options
     shared : the options that it shares with other commands, by the names in `capeval.cli.commands`
-    work : gets an object of the options, and as keywords what it takes of the `Output` or all of
-        it. Returns a `Result`, an opened long work, or nothing
-    takes : what `work` takes besides the options: `output`, or names of its attributes
+    work : returns a `Result`, an opened long work, or nothing
+    also : what `work` gets besides an object of the options: `output`, or names of its attributes;
+        None for a function that `takes` the options as arguments
     show : makes the `Result` of another value of `work` and the options
     steps : the commands that are its steps, by the fields that get what the user's file sets
     """
@@ -501,7 +500,7 @@ class Command:
     options: type
     shared: tuple[str, ...]
     work: Callable[..., Any]
-    takes: tuple[str, ...]
+    also: tuple[str, ...] | None
     show: Callable[[Any, Any], Any] | None
     steps: Mapping[str, str]
 
@@ -520,10 +519,9 @@ def command(
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
-        call = work if options else work.of_options  # type: ignore[attr-defined]
-        also = tuple(inspect.signature(call).parameters)[1:]
+        also = tuple(inspect.signature(work).parameters)[1:] if options else None
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, call, also, show, steps)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, work, also, show, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

@@ -35,9 +35,12 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
         values["progress"] = progress
     try:
         with progress:
-            given = {one: getattr(output, one, output) for one in command.takes}
             options = command.options(**values)
-            found = command.work(options, **given)
+            if command.also is None:
+                found = command.work(**values)
+            else:
+                also = {one: getattr(output, one, output) for one in command.also}
+                found = command.work(options, **also)
             if command.show:
                 found = command.show(found, options)
     except KeyboardInterrupt:
