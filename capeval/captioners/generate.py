@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,6 @@ class Wanted:
     prompts: CaptionPrompts
     only: tuple[str, ...] = ()
     limit: int | None = None
-    shard: Shard | None = None
 
     def chosen(self) -> tuple[Video, ...]:
         """Return the annotated videos within `--only` and `--limit`, for all shards."""
@@ -186,7 +185,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
 
     def __post_init__(self) -> None:
         wanted = self.wanted
-        self.shard, self.videos = wanted.shard, wanted.videos
+        self.videos = wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.selected = [annotation.index for annotation in wanted.chosen()]
@@ -205,9 +204,6 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
             "count": len(wanted.annotations),
         }
         self.about = {"annotations": annotations, "videos": str(wanted.videos)}
-
-    def whole(self) -> GenerationWork:
-        return replace(self, wanted=replace(self.wanted, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[CaptionLine]:
         index = value.get("index") if isinstance(value, dict) else None
@@ -306,6 +302,7 @@ async def open_generating(
     if options.annotations is None:
         options.on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = wanted_videos(options, entry.prompt if entry else None)
+    shard = Shard.read(options.shard) if options.shard else None
     if entry:
         _reader(options, entry.frames)
 
@@ -317,6 +314,7 @@ async def open_generating(
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
             wanted=wanted,
+            shard=shard,
             caption_videos=(
                 captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
             ),
@@ -355,7 +353,6 @@ def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
         only=tuple(options.only),
         limit=options.limit,
-        shard=Shard.read(options.shard) if options.shard else None,
     )
     wanted.chosen()
     VideoFolder(wanted.videos)

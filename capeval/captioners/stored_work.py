@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
@@ -204,7 +204,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     dollars: Callable[[], float] = lambda: 0.0
     usage: Usage = field(default_factory=Usage)
     caption_videos: CaptionVideos = field(default=caption_videos, kw_only=True)
-    shard: Shard | None = field(init=False)
+    shard: Shard | None = field(default=None, kw_only=True)
     videos: Path | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
     selected: Sequence[str] = field(init=False)
@@ -215,10 +215,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     def shown_run(self) -> str:
         """The run's name for the next command."""
         return self.run.name
-
-    @abstractmethod
-    def whole(self) -> Self:
-        """Return the work of all shards."""
 
     @abstractmethod
     def read(self, value: Any, expected: str) -> Stored[ValueT]:
@@ -452,7 +448,7 @@ async def complete(
         finished = await execute(work, plan, progress)
     if work.shard is None or finished.stopped:
         return work.result(finished)
-    whole = work.whole()
+    whole = replace(work, shard=None)
     with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
         plan = whole.kept()
         if plan.kept.keys() >= {*whole.selected}:

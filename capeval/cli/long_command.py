@@ -23,6 +23,7 @@ from rich.progress import (
 
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
+from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Done, Left, Locks, LongWork, Status, WorkEstimate
 from capeval.show.numbers import money, tenths, thousands
 from capeval.show.result import Output, emit
@@ -262,18 +263,13 @@ async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> N
 
 async def _typed() -> str:
     """Return the line that the user types; Ctrl-C works meanwhile."""
-    loop, is_typed = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin, is_typed.set)
     try:
         async with asyncio.timeout(_PATIENCE):
-            await is_typed.wait()
+            return await in_thread(sys.stdin.readline)
     except TimeoutError:
         typer.echo(err=True)
         minutes = round(_PATIENCE / 60)
         raise UsageError(f"no answer within {minutes} minutes; nothing was called") from None
-    finally:
-        loop.remove_reader(sys.stdin)
-    return sys.stdin.readline()
 
 
 def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:

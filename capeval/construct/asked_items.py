@@ -72,8 +72,8 @@ class ItemToAsk:
 class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
     """One question about each of the first `limit` items and each item in `redo`.
 
-    A usable reply replaces a line from other inputs, but a line that
-    a person edited only if `redo` names it.
+    A usable reply replaces a line from other inputs, but a line that a person edited only if `redo`
+    names it.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
     ) -> None:
         self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
         self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
-        self.file, self.labels, self._redo = file, labels, o.redo
+        self.file, self.labels, self._o = file, labels, o
         self._make, self._show, self._files = make, show, files
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
@@ -112,25 +112,8 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
             if index not in self._inputs:
                 what = f"there is no {self.labels.item} {shown(index)} to ask about"
                 raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
-        first = {one.index for one in items[: o.limit]}
-        self.wanted = [one for one in items if one.index in first.union(o.redo)]
-        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
-            again = first.difference(o.redo)
-            if found := [one for one in self._outdated(edited=edited) if one in again]:
-                what = f"{counted(len(found), self.labels.item)} from other inputs or another model"
-                o.on_notice(Loss(f"{self.file}: {what} ({listed(found)}) {then}"))
-
-    def _outdated(self, *, edited: bool) -> list[str]:
-        """Return the items with a usable line from other inputs, edited by a person or not.
-
-        A line that a person wrote has no inputs.
-        """
-        return [
-            index
-            for index, line in stored_lines(self.file).items()
-            if index in self._inputs and "reason" not in line and is_edited(line) == edited
-            if line.get("inputs") not in (None, self._inputs[index])
-        ]
+        self._first = {one.index for one in items[: o.limit]}
+        self.wanted = [one for one in items if one.index in self._first.union(o.redo)]
 
     def _expected(self, items: Sequence[ItemToAsk]) -> Usage:
         return Usage(
@@ -166,12 +149,22 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
     def plan(self) -> LinePlan:
-        again = {*self._outdated(edited=False), *self._redo}
-        kept = {
-            index: Stored(index, line, line.get("reason"))
-            for index, line in stored_lines(self.file).items()
-            if index in self._inputs and index not in again
-        }
+        kept: dict[str, Stored[Line]] = {}
+        old: dict[str, list[str]] = {"to be replaced": [], "kept: edited by hand, see --redo": []}
+        replaced, edited = old.values()
+        for index, line in stored_lines(self.file).items():
+            if index not in self._inputs or index in self._o.redo:
+                continue
+            # A line that a person wrote has no inputs.
+            is_old = line.get("inputs") not in (None, self._inputs[index])
+            if is_old and "reason" not in line:
+                (edited if is_edited(line) else replaced).append(index)
+            if index not in replaced:
+                kept[index] = Stored(index, line, line.get("reason"))
+        for then, found in old.items():
+            if among := [index for index in found if index in self._first]:
+                what = f"{counted(len(among), self.labels.item)} from other inputs or another model"
+                self._o.on_notice(Loss(f"{self.file}: {what} ({listed(among)}) {then}"))
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:

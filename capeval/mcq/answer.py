@@ -90,6 +90,7 @@ async def open_answering(
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     asking = _asking(options, entry.frames if entry else "32")
+    shard = Shard.read(options.shard) if options.shard else None
 
     def run_of(model: str) -> RunFolder:
         name = run_name(options.run or asking.folder_name(model))
@@ -104,7 +105,9 @@ async def open_answering(
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             options.on_notice(line)
-        work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
+        work = AnswerWork(
+            run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking, shard=shard
+        )
         return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
@@ -129,7 +132,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
     path = str(options.questions)
     questions = load_questions(path, options.on_notice)
     among = with_tags(questions, tuple(options.where)) if options.where else questions
-    shard = Shard.read(options.shard) if options.shard else None
     chosen = select(
         among,
         lambda question: question.id,
@@ -164,7 +166,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
         decoder="none" if options.blind else given.decoder if given else options.decoder,
         likelihood=options.likelihood,
         subtitles=_subtitles(options, chosen),
-        shard=shard,
     )
 
 

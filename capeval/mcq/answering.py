@@ -23,7 +23,7 @@ from capeval.mcq.question_files import questions_hash
 from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
-from capeval.runs.folder import Shard, safe_name
+from capeval.runs.folder import safe_name
 from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
 from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet
@@ -251,7 +251,6 @@ class Asking:
     decoder: str
     likelihood: bool = False
     subtitles: SubtitleFiles | None = None
-    shard: Shard | None = None
 
     @property
     def without_subtitles(self) -> int:
@@ -375,7 +374,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def __post_init__(self) -> None:
         asking = self.asking
-        self.shard, self.videos = asking.shard, asking.videos
+        self.videos = asking.videos
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
         self.selected = [question.id for question in asking.chosen]
@@ -394,9 +393,6 @@ class AnswerWork(StoredWork[Response, Answers]):
     @property
     def shown_run(self) -> str:
         return str(self.run)
-
-    def whole(self) -> AnswerWork:
-        return replace(self, asking=replace(self.asking, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""
