@@ -1,7 +1,7 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments, with the docstring of the class for documentation; `capeval.cli.commands.typed`
+arguments, with the docstring of the class for documentation; `capeval.cli.commands.work_of`
 gives the command its options, with the same texts. Values are checked alike for both, by pydantic
 with the type of the field and the limits that it declares.
 """
@@ -250,32 +250,20 @@ on_notice_option = functools.partial(
 
 
 @dataclass(frozen=True)
-class Excludes:
-    """A rule: two options exclude each other. `why` is the message to a user who gives both."""
+class Rule:
+    """A rule: an option excludes another one, or needs it. `why` is the message if it is broken."""
 
     option: str
     other: str
     why: str
+    needs: bool = False
 
     def is_broken(self, given: Callable[[str], bool]) -> bool:
-        return given(self.option) and given(self.other)
+        return given(self.option) and given(self.other) != self.needs
 
 
-@dataclass(frozen=True)
-class Needs:
-    """A rule: an option needs another one. `why` is the message to a user who gives it alone."""
-
-    option: str
-    other: str
-    why: str
-
-    def is_broken(self, given: Callable[[str], bool]) -> bool:
-        return given(self.option) and not given(self.other)
-
-
-COLUMNS_OF_HUMAN = Needs(
-    "columns", "human", "--columns names columns of a human file; name the file with --human"
-)
+_WHY = "--columns names columns of a human file; name the file with --human"
+COLUMNS_OF_HUMAN = Rule("columns", "human", _WHY, needs=True)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))

@@ -233,9 +233,8 @@ class AskingSession(LongWork[ResultT]):
             again = f"{counted(count, work.labels.item)} will be {work.outdated}"
             self.notices = [Loss(f"{work.run.name}: {again}")]
         todo, missing = len(plan.todo), plan.missing
-        opened, tokens = self.opened, work.tokens
-        frames, usage = await estimate_generation(plan.todo, work.reader, opened, tokens)
-        cost = self.meter.cost(opened.priced, usage)
+        expected = estimate_generation(plan.todo, work.reader, self.opened, work.tokens)
+        frames, usage = await expected
         lines = [f"{run}: {counted(todo, work.labels.item)} to {work.to_do}"]
         if missing:
             index, reason = next(iter(missing.items()))
@@ -254,7 +253,7 @@ class AskingSession(LongWork[ResultT]):
             "missing": dict(missing),
             "settings": plan.settings,
         }
-        return WorkEstimate(todo if self.model else 0, usage, cost, lines, details)
+        return self.estimate(usage, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[ResultT]]:
         found = await complete(self.work, self.plan, self._lock, progress)

@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from capeval.cli.commands import COMPLETING, GROUPS, HEADINGS, PLACES, declared
-from capeval.cli.running import work_of
+from capeval.cli.commands import COMPLETING, GROUPS, HEADINGS, PLACES, declared, work_of
 from capeval.errors import CapevalError
 from capeval.llm.tracing import trace
 from capeval.text import describe, one_line, raised_at

@@ -6,7 +6,8 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -21,8 +22,8 @@ from capeval.options import (
     OUTPUT,
     PANELS,
     Command,
-    Excludes,
     Option,
+    Rule,
     checked,
     declares,
     listed,
@@ -150,8 +151,8 @@ class SharedOptions:
     """
 
     rules: ClassVar = (
-        Excludes("as_json", "form", _NO_TABLES),
-        Excludes("as_json", "form_or_csv", _NO_TABLES),
+        Rule("as_json", "form", _NO_TABLES),
+        Rule("as_json", "form_or_csv", _NO_TABLES),
     )
     max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
     yes: bool = option(False, panel=LIMITS, name="--yes -y")
@@ -347,11 +348,10 @@ def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
     return texts if one.takes_several else texts[0]
 
 
-def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:
+def work_of(command: Command) -> Callable[..., None]:
     """Return the function that typer makes a command of, with the settings of its context.
 
-    It calls `run` with the declared values, checked as those of the Python function, and with the
-    `Output` that the shared options set.
+    Its values are checked as those of the Python function.
     """
     parameters, in_file = _typed_by(command), _from_file(command)
 
@@ -378,7 +378,7 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
                 values[field] = dict(_step_values(step))
             form = how.pop("form_or_csv")
             how["form"] = how["form"] or form
-            run(values, Output(quiet=context.find_root().params["quiet"], **how))
+            _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.
             labels = {one.field: one.label for one in parameters}
@@ -401,6 +401,44 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
     defaults = {name: one.value for name, one in in_file.items()}
     call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
     return call
+
+
+def _run(command: Command, values: dict[str, Any], output: Output) -> None:
+    """Do the work of a command and show its result."""
+    # The list of all commands must not wait for what shows progress.
+    from capeval.cli.long_command import ProgressLine
+
+    taken = {one.name for one in fields(command.options)}
+    if "on_notice" in taken:
+        values["on_notice"] = output.notice
+    progress = ProgressLine(output)
+    if "progress" in taken:
+        values["progress"] = progress
+    try:
+        with progress:
+            options = command.options(**values)
+            if command.also is None:
+                found = command.work(**values)
+            else:
+                also = {one: getattr(output, one, output) for one in command.also}
+                found = command.work(options, **also)
+            if command.show:
+                found = command.show(found, options)
+    except KeyboardInterrupt:
+        if "progress" not in taken:
+            raise
+        progress.report_stop(caches_replies=False)
+        raise typer.Exit(130) from None
+    if isinstance(found, AbstractAsyncContextManager):
+        from capeval.cli.long_command import run_long
+
+        run_long(output, found)
+    elif found is not None:
+        from capeval.show.result import emit
+
+        emit(found, output, values.get("out"))
+        if code := found.exit_code():
+            raise typer.Exit(code)
 
 
 def _step_values(step: str) -> Iterator[tuple[str, Any]]:

@@ -124,12 +124,9 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
         self._plan, self._lock = locks.begin(self)
-        todo = self._plan.todo
-        usage, count = self._expected(todo), len(todo)
-        lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
-        return WorkEstimate(
-            count, usage, self.meter.cost(self.model, usage), lines, {"todo": count}
-        )
+        usage = self._expected(self._plan.todo)
+        line = f"{self.file}: {counted(usage.calls, self.labels.item)} to ask about"
+        return self.estimate(usage, [line], {"todo": usage.calls})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[T]]:
         with self._lock:

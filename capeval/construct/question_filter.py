@@ -385,13 +385,11 @@ class QuestionFilter(LongWork[Filtered]):
         for condition in CONDITIONS:
             work = self._work(condition, self._variants)
             plan, self._locks[condition] = locks.begin(work)
-            todo = plan.todo
-            _, expected = await estimate_generation(todo, work.reader, self.opened, 16)
-            usage, calls = usage + expected, calls + len(todo)
-        cost = self.meter.cost(self.opened.priced, usage)
+            _, expected = await estimate_generation(plan.todo, work.reader, self.opened, 16)
+            usage, calls = usage + expected, calls + len(plan.todo)
         questions = counted(len(self._items), "question")
         line = f"{questions}: at most {counted(calls, 'call')}; most are decided with fewer"
-        return WorkEstimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})
+        return self.estimate(usage, [line], {"calls": calls})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Filtered]]:
         """Ask until all is decided; write the questions that are kept, and every decision."""

@@ -218,7 +218,6 @@ class EvaluatingSession(LongWork[Evaluated]):
         known = sum(part.cost or 0.0 for part in estimates)
         unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
         return WorkEstimate(
-            sum(part.calls for part in estimates),
             sum((part.usage for part in estimates), Usage()),
             None if unpriced else known,
             [line for part in estimates for line in _lines(part)],

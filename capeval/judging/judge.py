@@ -150,8 +150,7 @@ class JudgingSession(LongWork[Judged]):
             "runs": todo,
             "stages": {stage: part.model_dump() for stage, part in stages.items() if part.calls},
         }
-        cost = self.meter.cost(judge.name, usage)
-        return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])
+        return self.estimate(usage, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Judged]]:
         """Judge the runs and yield the result of each; the last two may have been stopped.

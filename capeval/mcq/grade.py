@@ -224,13 +224,11 @@ class GradingSession(LongWork[Grades]):
                 found[at] = chosen.end(self._asked[at], "")
         return chosen, found
 
-    async def prepare(self, locks: Locks) -> WorkEstimate:
-        del locks  # decisions are kept in memory
+    async def prepare(self, _: Locks) -> WorkEstimate:
         usage = self._reading.expected() if self._reading else Usage()
-        cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
-        return WorkEstimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
+        return self.estimate(usage, lines, {"replies": len(self._todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Grades]]:
         """Have a model read the replies that rules leave open, count, and write `out`."""

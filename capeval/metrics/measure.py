@@ -356,23 +356,17 @@ class Measuring(LongWork[Measured]):
             self.thinks, self.caches_replies = chat.thinks, True
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
+        o, total, lines = self.options, Usage(), list[str]()
         todo: dict[str, dict[str, int]] = {}
-        lines: list[str] = []
-        total = Usage()
         for captions in self.sets:
-            planned: list[tuple[MetricWork, MetricPlan]] = []
-            lock = ExitStack()
-            for metric in self.metrics:
-                work = self._work(captions, metric)
-                if planned:  # all metrics of one set share its lock
-                    plan = work.plan()
-                else:
-                    plan, lock = locks.begin(work)
-                planned.append((work, plan))
+            works = [MetricWork(captions, one, self.meter, o.only, o.limit) for one in self.metrics]
+            lock = locks.hold(works[0].locked())
+            planned = [(work, work.plan()) for work in works]
+            for metric, (_, plan) in zip(self.metrics, planned, strict=True):
                 for changed, count in plan.stale.items():
                     what = f"{counted(count, 'outdated value')} of {metric.name}"
                     why = f"(the {changed} changed) removed"
-                    self.options.on_notice(Loss(f"{captions.name}: {what} {why}"))
+                    o.on_notice(Loss(f"{captions.name}: {what} {why}"))
                 count = len(plan.todo)
                 todo.setdefault(captions.name, {})[metric.name] = count
                 what = f"{counted(count, 'caption')} to measure with {metric.name}"
@@ -380,8 +374,7 @@ class Measuring(LongWork[Measured]):
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
             self._planned.append((captions, planned, lock))
-        cost = self.meter.cost(self.model, total)
-        return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
+        return self.estimate(total, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Measured]]:
         """Measure the captions and yield the result of each system."""
@@ -401,10 +394,6 @@ class Measuring(LongWork[Measured]):
                 yield Done(found, [one.left(found.name) for one in results], files)
             if is_stopped:
                 return
-
-    def _work(self, captions: CaptionSet, metric: Metric) -> MetricWork:
-        o = self.options
-        return MetricWork(captions, metric, self.meter, only=o.only, limit=o.limit)
 
     def value(self, results: Sequence[Measured]) -> tuple[Measured, ...]:
         return tuple(results)

@@ -224,9 +224,8 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
         captions: CaptionSet,
         metric: Metric,
         meter: Meter,
-        *,
-        only: Collection[str] = (),
-        limit: int | None = None,
+        only: Collection[str],
+        limit: int | None,
     ) -> None:
         self.captions, self.metric = captions, metric
         with blaming(self._failed):

@@ -326,7 +326,6 @@ class WorkEstimate:
 
     Attributes
     ----------
-    calls : of the model
     cost : in US dollars; None without a price
     unpriced : the models without a price, where they are not the work's model
     least : what the models with a price cost, where another has none
@@ -335,7 +334,6 @@ class WorkEstimate:
     expects : the names of the results, where they are known before
     """
 
-    calls: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
     todo: Sequence[str] = ()
@@ -343,6 +341,10 @@ class WorkEstimate:
     expects: Sequence[str] = ()
     unpriced: Sequence[str] = ()
     least: float = 0.0
+
+    @property
+    def calls(self) -> int:
+        return self.usage.calls
 
 
 @dataclass(frozen=True)
@@ -409,6 +411,16 @@ class LongWork(ABC, Generic[R]):
 
         Nothing is called or written.
         """
+
+    def estimate(
+        self,
+        usage: Usage,
+        todo: Sequence[str],
+        details: Mapping[str, Any],
+        expects: Sequence[str] = (),
+    ) -> WorkEstimate:
+        """Return an estimate with the cost of the usage by the price of `model`."""
+        return WorkEstimate(usage, self.meter.cost(self.model, usage), todo, details, expects)
 
     @abstractmethod
     def results(self, progress: Progress | None = None) -> AsyncIterator[Done[R]]:
