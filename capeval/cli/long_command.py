@@ -228,8 +228,8 @@ def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
     """Return the expected cost in words, and whether the cap allows it."""
     cost, cap = expected.cost, work.meter.cap
     if cost is None:
-        models = expected.unpriced or [work.model]
-        rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
+        models, known = expected.unpriced, expected.known
+        rest = f"; the rest costs about {money(known)}" if known else ""
         return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
     if cap is None or cost <= cap:
         return f"about {money(cost)}"
@@ -248,9 +248,9 @@ async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> N
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
-        model = (expected.unpriced or [work.model])[0]
+        model = expected.unpriced[0]
         raise UsageError(f"--max-cost needs the price of {model}; {_add_price(model)}")
-    cost = expected.least if cost is None else cost
+    cost = expected.known
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
     about = f"about {money(cost)} for at most {counted(expected.calls, 'call')}"

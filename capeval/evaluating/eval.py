@@ -198,13 +198,13 @@ class EvaluatingSession(LongWork[Evaluated]):
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
         """Lock the runs and plan each step; the lengths of captions to come are assumed."""
-        parts: list[tuple[str, str, WorkEstimate]] = []
+        parts: list[tuple[str, WorkEstimate]] = []
         for step in self._steps:
             if step.model and step.entry:
                 run = run_folder(step.model, step.entry.name)
                 step.lock = locks.hold(run.locked_whole())
                 if captioning := await self._captioning(step, step.model, step.entry):
-                    parts.append(("generate", *captioning))
+                    parts.append(("generate", captioning))
                 else:
                     step.model = None
             assumed = replace(step.target, load=step.assumed)
@@ -212,25 +212,22 @@ class EvaluatingSession(LongWork[Evaluated]):
             keeps = not step.model and len(self._steps) == 1
             step.judging = judging if keeps else PlannedRun(step.target, judging.lock)
             todo = {plan.name: len(plan.todo)}
-            parts.append(("judge", self.model, self._judge.expected(todo, plan.expected)))
-            parts.append(("report", "", WorkEstimate(todo=[f"{plan.name}: to report"])))
-        estimates = [part for _, _, part in parts]
-        known = sum(part.cost or 0.0 for part in estimates)
-        unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
+            parts.append(("judge", self._judge.expected(todo, plan.expected)))
+            parts.append(("report", WorkEstimate(todo=[f"{plan.name}: to report"])))
+        estimates = [part for _, part in parts]
         return WorkEstimate(
             sum((part.usage for part in estimates), Usage()),
-            None if unpriced else known,
+            sum(part.known for part in estimates),
+            [*dict.fromkeys(model for part in estimates for model in part.unpriced)],
             [line for part in estimates for line in _lines(part)],
-            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, _, part in parts]},
+            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, part in parts]},
             [step.target.name for step in self._steps],
-            [*unpriced],
-            known,
         )
 
     async def _captioning(
         self, step: _Step, model: GenerateOptions, entry: ModelEntry
-    ) -> tuple[str, WorkEstimate] | None:
-        """Plan the captions of a run; return whose price counts, and what there is to do, if any.
+    ) -> WorkEstimate | None:
+        """Plan the captions of a run; return what there is to do, if any.
 
         A model in this process is not loaded for that.
         """
@@ -241,7 +238,7 @@ class EvaluatingSession(LongWork[Evaluated]):
             step.todo = [one.index for one in wanted if one.index not in done]
             line = f"{step.target.name}: {counted(len(step.todo), 'video')} to caption"
             expected = WorkEstimate(todo=[line], details={"to_caption": len(step.todo)})
-            return ("", expected) if step.todo else None
+            return expected if step.todo else None
         on_notice = self._options.on_notice
         quiet = replace(model, on_notice=ignore)
         planned = replace(model, on_notice=on_notice) if self._dry_run else quiet
@@ -254,25 +251,20 @@ class EvaluatingSession(LongWork[Evaluated]):
             # A missing key or server is found before another model has worked for hours.
             async with open_generating(quiet):
                 pass
-        return (asking.model, expected) if step.todo or asking.plan.missing else None
+        return expected if step.todo or asking.plan.missing else None
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
         """Caption, judge and report run after run; the last two may have been stopped."""
-
-        def is_stopped(result: Evaluated) -> bool:
-            return any(left.stopped for left in result.missing)
-
         try:
             work = partial(self._evaluated, progress)
-            async for result in in_turn(self._steps, work, is_last=is_stopped):
-                # The table of results has the reports.
-                yield Done(result, result.missing)
+            async for one in in_turn(self._steps, work, is_last=lambda one: bool(one.stopped)):
+                yield one
         finally:
             self.meter.include(self._judge.meter)
 
     async def _evaluated(
         self, progress: Progress | None, step: _Step, none_left: Callable[[], None]
-    ) -> Evaluated:
+    ) -> Done[Evaluated]:
         o, name, missing = self._options, step.target.name, list[Left]()
         with step.lock:
             if step.model:
@@ -286,23 +278,23 @@ class EvaluatingSession(LongWork[Evaluated]):
                     missing += done.left
                 self.meter.include(asking.meter)
                 if done.value.stopped or not done.value.captions:
-                    return Evaluated(name, missing)
+                    return Done(Evaluated(name, missing), missing)
             self._judge.meter.cap = self._room()
             # What a model may cost depends on what the judge has spent.
             alone = self.meter.cap is not None and any(one.model for one in self._steps)
             go_on = (lambda: None) if alone else none_left
             judged = await self._judge.judged(progress, step.judging, go_on)
-            missing.append(judged.left)
-            file, scores = judged.file, judged.scores
-            if len(self._steps) > 1:
-                scores = judged.without_videos().scores
+            missing += judged.left
+            several, value = len(self._steps) > 1, judged.value
+            scores, file = (value.without_videos() if several else value).scores, value.file
             if file is None or not scores.counts.scored:
-                return Evaluated(name, missing, scores, file)
+                return Done(Evaluated(name, missing, scores, file), missing)
             typed = {"videos": o.videos, "annotations": o.annotations, "runs": o.runs}
             more: dict[str, Any] = _with_defaults(dict, o.reporting, **typed)
             work = partial(report, [file.parent], on_notice=o.on_notice, **more)
             written = await in_thread(work)
-        return Evaluated(name, missing, scores, file, written.file)
+        # The table of results has the reports.
+        return Done(Evaluated(name, missing, scores, file, written.file), missing)
 
     def value(self, results: Sequence[Evaluated]) -> list[Evaluated]:
         return [*results]

@@ -44,14 +44,12 @@ from capeval.text import Loss, counted, listed
 class Judged:
     """The result of judging one target.
 
-    `file` is its scores.json, or None if these scores are not stored; `left` are the captions
-    without a verdict.
+    `file` is its scores.json, or None if these scores are not stored.
     """
 
     name: str
     scores: Scores
     file: Path | None
-    left: Left
 
     def without_videos(self) -> Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
@@ -158,14 +156,14 @@ class JudgingSession(LongWork[Judged]):
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
+        async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
             # The scores of every video of many runs would fill the memory.
-            result = one.without_videos() if len(self._runs) > 1 else one
-            yield Done(result, [result.left], [str(result.file)] if result.file else [])
+            several = len(self._runs) > 1
+            yield replace(one, value=one.value.without_videos()) if several else one
 
     async def judged(
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
-    ) -> Judged:
+    ) -> Done[Judged]:
         """Judge one run; `none_left` is called when only its last captions are under way."""
         work = run.work or JudgingWork(run.target, self.opened, self._options)
         with run.lock:
@@ -183,7 +181,7 @@ class JudgingSession(LongWork[Judged]):
             self._on_notice(notice)
         missing, of = len(asked) - len(ended), scores.counts.captioned
         left = Left(plan.name, work.labels, reasons, of, missing, done.stopped)
-        return Judged(plan.name, scores, file, left)
+        return Done(Judged(plan.name, scores, file), [left], [str(file)] if file else [])
 
     def value(self, results: Sequence[Judged]) -> Any:
         return results[0].scores

@@ -326,21 +326,24 @@ class WorkEstimate:
 
     Attributes
     ----------
-    cost : in US dollars; None without a price
-    unpriced : the models without a price, where they are not the work's model
-    least : what the models with a price cost, where another has none
+    known : what the models with a price cost, in US dollars
+    unpriced : the models without a price
     todo : what there is to do, in words, one line each
     details : the same as JSON values
     expects : the names of the results, where they are known before
     """
 
     usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
+    known: float = 0.0
+    unpriced: Sequence[str] = ()
     todo: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     expects: Sequence[str] = ()
-    unpriced: Sequence[str] = ()
-    least: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """The cost in US dollars; None if it is not known."""
+        return None if self.unpriced else self.known
 
     @property
     def calls(self) -> int:
@@ -385,6 +388,10 @@ class Done(Generic[R]):
     left: Sequence[Left] = ()
     files: Sequence[str] = ()
 
+    @property
+    def stopped(self) -> BudgetReached | EndpointDown | None:
+        return next((one.stopped for one in self.left if one.stopped), None)
+
 
 class LongWork(ABC, Generic[R]):
     """An opened model and what it is to do; one command is one such class and its result.
@@ -420,7 +427,9 @@ class LongWork(ABC, Generic[R]):
         expects: Sequence[str] = (),
     ) -> WorkEstimate:
         """Return an estimate with the cost of the usage by the price of `model`."""
-        return WorkEstimate(usage, self.meter.cost(self.model, usage), todo, details, expects)
+        cost = self.meter.cost(self.model, usage)
+        unpriced = [self.model] if cost is None else []
+        return WorkEstimate(usage, cost or 0.0, unpriced, todo, details, expects)
 
     @abstractmethod
     def results(self, progress: Progress | None = None) -> AsyncIterator[Done[R]]:
@@ -463,8 +472,9 @@ def functions(
                 await opened.prepare(locks)
                 progress = getattr(o, "progress", None)
                 done = [one async for one in opened.results(progress)]
-        if stopped := [left.stopped for one in done for left in one.left if left.stopped]:
-            raise stopped[0]
+        for one in done:
+            if one.stopped:
+                raise one.stopped
         found: T = opened.value([one.value for one in done])
         return found
 
