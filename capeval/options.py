@@ -132,17 +132,8 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None
-    note = "In Python a dict by capeval's names."
-    return option(
-        None,
-        text,
-        note=note,
-        kind=kind,
-        metavar="NAMES",
-        commas=True,
-        parse=column_names,
-        **details,
-    )
+    how = {"note": "In Python a dict by capeval's names.", "metavar": "NAMES", "commas": True}
+    return option(None, text, kind=kind, parse=column_names, **how, **details)
 
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
@@ -211,18 +202,10 @@ judged_runs_argument = functools.partial(
     positional=True,
     metavar="RUN",
 )
-judge_option = functools.partial(
-    option,
-    None,
-    "Which judge, if several: its folder's name, or the start of it.",
-    metavar="NAME",
-)
-annotations_option = functools.partial(
-    option,
-    None,
-    "Annotations: a file, 'tuna' or 'sample'. By default the run's own.",
-    metavar="FILE",
-)
+_WHICH = "Which judge, if several: its folder's name, or the start of it."
+judge_option = functools.partial(option, None, _WHICH, metavar="NAME")
+_OWN = "Annotations: a file, 'tuna' or 'sample'. By default the run's own."
+annotations_option = functools.partial(option, None, _OWN, metavar="FILE")
 ignore_unknown_option = functools.partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )

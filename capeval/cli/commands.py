@@ -76,9 +76,6 @@ HEADINGS = {
 }
 """By heading, each command with its line in `capeval --help`."""
 
-GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
-"""The groups that the list of all commands does not have under their own names."""
-
 PLACES = {
     "eval": "capeval.evaluating.eval:eval_command",
     "generate": "capeval.captioners.generate:open_generating",

@@ -407,7 +407,15 @@ class QuestionFilter(LongWork[Filtered]):
         if not stopped:
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
             seal(self.out)
-        yield Done(found, [self._left(found)], self._files(found))
+        files = [str(self.decisions)]
+        if not stopped:
+            review = f"capeval mcq construct review {quote(str(self.out))} --reviewers NAMES"
+            files += [str(self.out), f"Review them: {review}"]
+        failed = {one.question.id: one.reason for one in self._items if one.reason}
+        reached = sum(one.status is None for one in self._items)
+        total = len(self._items)
+        left = Left(self.folder.name, self.labels, failed, total, reached, stopped)
+        yield Done(found, [left], files)
 
     async def _ask(
         self, condition: str, progress: Progress | None
@@ -429,18 +437,6 @@ class QuestionFilter(LongWork[Filtered]):
             if one.status is None and not one.passes(condition, one.question.right):
                 one.status, one.by = "dropped", condition
         return None
-
-    def _left(self, result: Filtered) -> Left:
-        failed = {one.question.id: one.reason for one in result.items if one.reason}
-        reached = sum(one.status is None for one in result.items)
-        total = len(result.items)
-        return Left(self.folder.name, self.labels, failed, total, reached, result.stopped)
-
-    def _files(self, result: Filtered) -> list[str]:
-        if result.stopped:
-            return [str(self.decisions)]
-        review = f"capeval mcq construct review {quote(str(self.out))} --reviewers NAMES"
-        return [str(self.decisions), str(self.out), f"Review them: {review}"]
 
 
 def _filtered_by(question: Question, model: str) -> dict[str, object]:
