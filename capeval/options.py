@@ -132,8 +132,8 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None
-    how = {"note": "In Python a dict by capeval's names.", "metavar": "NAMES", "commas": True}
-    return option(None, text, kind=kind, parse=column_names, **how, **details)
+    details |= {"note": "In Python a dict by capeval's names.", "metavar": "NAMES", "commas": True}
+    return option(None, text, kind=kind, parse=column_names, **details)
 
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)

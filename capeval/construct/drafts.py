@@ -269,7 +269,7 @@ async def open_draft(
         what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
         o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
     following = f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"
-    async with open_chat(o, offline=dry_run, on_notice=o.on_notice) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
         yield AskedItems(
             *(o, chat, _items(videos, captions, chat.model), file),
             Labels("drafting", "video", "drafted", "undrafted"),

@@ -301,7 +301,7 @@ async def open_check(
     out = file.with_suffix(".checked.jsonl")
     check_unedited(out)
 
-    async with open_chat(o, offline=dry_run, on_notice=o.on_notice) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
 
         def make(lines: Mapping[str, Line]) -> QuestionChecks:
             found = _checked(questions, lines, file, chat.model)

@@ -272,7 +272,7 @@ async def open_question_draft(
         return questions
 
     check = f"capeval mcq construct check {quote(str(out))} --annotations"
-    async with open_chat(o, offline=dry_run, on_notice=o.on_notice) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
         yield AskedItems(
             *(o, chat, _items(annotations, points, chat.model), drafts),
             Labels("drafting questions of", "video", "drafted", "undrafted"),

@@ -326,7 +326,8 @@ async def open_evaluating(
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    judging = _with_defaults(RunOptions, o.judging, **common, **judge, runs=o.runs)
+    own = {"runs": o.runs, "on_notice": once}
+    judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
@@ -334,7 +335,7 @@ async def open_evaluating(
     if count > 1:
         raise UsageError(f"{count} of the arguments are the run {name!r}")
     targets = [step.target for step in steps]
-    async with open_judging(judging, targets, offline=dry_run, on_notice=once) as session:
+    async with open_judging(judging, targets, offline=dry_run) as session:
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
 
 

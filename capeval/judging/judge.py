@@ -93,14 +93,8 @@ class PlannedRun:
 class JudgingSession(LongWork[Judged]):
     """One judge and the targets that it judges."""
 
-    def __init__(
-        self,
-        options: RunOptions,
-        targets: Sequence[Target],
-        opened: OpenJudge,
-        on_notice: Callable[[str], None],
-    ) -> None:
-        self._options, self._on_notice = options, on_notice
+    def __init__(self, options: RunOptions, targets: Sequence[Target], opened: OpenJudge) -> None:
+        self._options, self._on_notice = options, options.on_notice
         self.opened, self.targets = opened, list(targets)
         self.title, self.model = f"Judge: {opened.title}", opened.judge.name
         self.meter, self.thinks = opened.meter, opened.thinks
@@ -220,20 +214,15 @@ class JudgingSession(LongWork[Judged]):
 
 @asynccontextmanager
 async def open_judging(
-    options: RunOptions,
-    targets: Sequence[Target],
-    *,
-    offline: bool = False,
-    on_notice: Callable[[str], None] = lambda _: None,
+    options: RunOptions, targets: Sequence[Target], *, offline: bool = False
 ) -> AsyncIterator[JudgingSession]:
     """Open the judge for some targets; its connections close with the block.
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
     is_sample = all(target.is_sample for target in targets)
-    opening = open_judge(options, offline=offline, is_sample=is_sample, on_notice=on_notice)
-    async with opening as opened:
-        yield JudgingSession(options, targets, opened, on_notice)
+    async with open_judge(options, offline=offline, is_sample=is_sample) as opened:
+        yield JudgingSession(options, targets, opened)
 
 
 def targets_of(options: RunOptions) -> Targets:
@@ -272,7 +261,7 @@ def _open(o: JudgeOptions) -> AbstractAsyncContextManager[JudgingSession]:
     >>> scores.counts.captioned, scores.counts.scored
     (1, 1)
     """
-    return open_judging(o, [_target(o)], on_notice=o.on_notice)
+    return open_judging(o, [_target(o)])
 
 
 judge_async, judge = functions("judge", _open, JudgeOptions, Scores)
@@ -290,4 +279,4 @@ def judge_command(
     Run the same command again to resume: nothing is paid for twice.
     """
     targets = targets_of(o).named(o.targets, "judging", o.on_notice)
-    return open_judging(o, targets, offline=dry_run, on_notice=o.on_notice)
+    return open_judging(o, targets, offline=dry_run)

@@ -425,7 +425,7 @@ async def open_measuring(o: MetricsOptions, *, dry_run: bool = False) -> AsyncIt
     async with AsyncExitStack() as stack:
         chat = None
         if any(kind.uses_chat for kind in kinds.values()):
-            chat_model = open_chat(o, offline=dry_run, on_notice=o.on_notice)
+            chat_model = open_chat(o, offline=dry_run)
             chat = await stack.enter_async_context(chat_model)
         metrics: list[Metric] = []
         for name, kind in kinds.items():

@@ -255,7 +255,7 @@ class ProbingSession(JudgingSession):
         target = Target(source.name, lambda: source, source.run)
         shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
         options = RunOptions(**{name: getattr(o, name) for name in shared})
-        super().__init__(options, [target], opened, o.on_notice)
+        super().__init__(options, [target], opened)
         self._given, self._source = o, source
 
     def value(self, results: Sequence[Judged]) -> Probing:
@@ -278,7 +278,7 @@ async def open_probing(o: ProbeOptions, *, dry_run: bool = False) -> AsyncIterat
     """
     source = probes_of(o)
     is_sample = o.annotations == SAMPLE
-    async with open_judge(o, offline=dry_run, is_sample=is_sample, on_notice=o.on_notice) as opened:
+    async with open_judge(o, offline=dry_run, is_sample=is_sample) as opened:
         yield ProbingSession(o, source, opened)
 
 
