@@ -1,7 +1,7 @@
 """Options that are declared once, for a public function and for its command.
 
 A class of options has one field for each argument of the function. `takes` gives the function these
-arguments, with the docstring of the class for documentation; `capeval.cli.commands.typed`
+arguments, with the docstring of the class for documentation; `capeval.cli.commands.work_of`
 gives the command its options, with the same texts. Values are checked alike for both, by pydantic
 with the type of the field and the limits that it declares.
 """
@@ -132,17 +132,8 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
     """Declare the mapping of capeval's names of columns to those of the user's files."""
     kind: Any = list[str] | None
-    note = "In Python a dict by capeval's names."
-    return option(
-        None,
-        text,
-        note=note,
-        kind=kind,
-        metavar="NAMES",
-        commas=True,
-        parse=column_names,
-        **details,
-    )
+    details |= {"note": "In Python a dict by capeval's names.", "metavar": "NAMES", "commas": True}
+    return option(None, text, kind=kind, parse=column_names, **details)
 
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*", re.ASCII)
@@ -211,18 +202,10 @@ judged_runs_argument = functools.partial(
     positional=True,
     metavar="RUN",
 )
-judge_option = functools.partial(
-    option,
-    None,
-    "Which judge, if several: its folder's name, or the start of it.",
-    metavar="NAME",
-)
-annotations_option = functools.partial(
-    option,
-    None,
-    "Annotations: a file, 'tuna' or 'sample'. By default the run's own.",
-    metavar="FILE",
-)
+_WHICH = "Which judge, if several: its folder's name, or the start of it."
+judge_option = functools.partial(option, None, _WHICH, metavar="NAME")
+_OWN = "Annotations: a file, 'tuna' or 'sample'. By default the run's own."
+annotations_option = functools.partial(option, None, _OWN, metavar="FILE")
 ignore_unknown_option = functools.partial(
     option, False, "Skip captions and verdicts of videos without an annotation."
 )
@@ -250,32 +233,20 @@ on_notice_option = functools.partial(
 
 
 @dataclass(frozen=True)
-class Excludes:
-    """A rule: two options exclude each other. `why` is the message to a user who gives both."""
+class Rule:
+    """A rule: an option excludes another one, or needs it. `why` is the message if it is broken."""
 
     option: str
     other: str
     why: str
+    needs: bool = False
 
     def is_broken(self, given: Callable[[str], bool]) -> bool:
-        return given(self.option) and given(self.other)
+        return given(self.option) and given(self.other) != self.needs
 
 
-@dataclass(frozen=True)
-class Needs:
-    """A rule: an option needs another one. `why` is the message to a user who gives it alone."""
-
-    option: str
-    other: str
-    why: str
-
-    def is_broken(self, given: Callable[[str], bool]) -> bool:
-        return given(self.option) and not given(self.other)
-
-
-COLUMNS_OF_HUMAN = Needs(
-    "columns", "human", "--columns names columns of a human file; name the file with --human"
-)
+_WHY = "--columns names columns of a human file; name the file with --human"
+COLUMNS_OF_HUMAN = Rule("columns", "human", _WHY, needs=True)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
@@ -489,8 +460,10 @@ class Command:
     name : as it is typed, such as "mcq temporal"
     options : the class that declares its options
     shared : the options that it shares with other commands, by the names in `capeval.cli.commands`
-    work : gets the options as arguments if it is a function that `takes` them; otherwise gets an
-        object of the options and the `Output`. Returns a `Result`, an opened long work, or nothing
+    work : returns a `Result`, an opened long work, or nothing
+    also : what `work` gets besides an object of the options: `output`, or names of its attributes;
+        None for a function that `takes` the options as arguments
+    show : makes the `Result` of another value of `work` and the options
     steps : the commands that are its steps, by the fields that get what the user's file sets
     """
 
@@ -498,7 +471,8 @@ class Command:
     options: type
     shared: tuple[str, ...]
     work: Callable[..., Any]
-    takes_output: bool
+    also: tuple[str, ...] | None
+    show: Callable[[Any, Any], Any] | None
     steps: Mapping[str, str]
 
 
@@ -506,16 +480,19 @@ def command(
     name: str,
     *shared: str,
     options: type | None = None,
+    show: Callable[[Any, Any], Any] | None = None,
     steps: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare that a function is a command; its docstring is the help.
 
-    `options` are those of the function, if it is not one that `takes` them.
+    Without `options`, the function `takes` them. It returns the `Result` to show, or `show` makes
+    that of its value and the options.
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
+        also = tuple(inspect.signature(work).parameters)[1:] if options else None
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, work, options is not None, steps)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, work, also, show, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic
+from typing import Any
 
 from capeval.captioners.catalogue import (
     HUB_PREFIX,
@@ -25,9 +25,7 @@ from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_
 from capeval.captioners.stored_work import (
     ResultT,
     StoredPlan,
-    StoredResult,
     StoredWork,
-    ValueT,
     complete,
 )
 from capeval.config import blaming, config_file
@@ -37,11 +35,9 @@ from capeval.llm.serving import serve_command, server_url, serving
 from capeval.llm.tracing import redact
 from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate
+from capeval.runs.engine import Done, Locks, LongWork, Progress, WorkEstimate
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
-from capeval.show.result import Result
-from capeval.show.table import Page
 from capeval.text import Loss, counted, describe, one_line, shown
 from capeval.video import FrameReader
 
@@ -223,13 +219,13 @@ def image_tokens(model: str, width: int, height: int) -> int:
 # ---- The session ---------------------------------------------------------------------------------
 
 
-class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
+class AskingSession(LongWork[ResultT]):
     """An opened model and its work; `seen` describes the frames and the prompt for the title."""
 
-    plan: StoredPlan[ValueT]
+    plan: StoredPlan[Any]
     _lock: ExitStack
 
-    def __init__(self, work: StoredWork[ValueT, ResultT], opened: OpenCaptioner, seen: str) -> None:
+    def __init__(self, work: StoredWork[Any, ResultT], opened: OpenCaptioner, seen: str) -> None:
         self.work, self.opened, self.meter = work, opened, opened.meter
         where = f" at {opened.base_url}" if opened.base_url else ""
         self.title = f"Model: {opened.captioner.name}{where}, {seen}"
@@ -243,9 +239,8 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             again = f"{counted(count, work.labels.item)} will be {work.outdated}"
             self.notices = [Loss(f"{work.run.name}: {again}")]
         todo, missing = len(plan.todo), plan.missing
-        opened, tokens = self.opened, work.tokens
-        frames, usage = await estimate_generation(plan.todo, work.reader, opened, tokens)
-        cost = self.meter.cost(opened.priced, usage)
+        expected = estimate_generation(plan.todo, work.reader, self.opened, work.tokens)
+        frames, usage = await expected
         lines = [f"{run}: {counted(todo, work.labels.item)} to {work.to_do}"]
         if missing:
             index, reason = next(iter(missing.items()))
@@ -264,84 +259,23 @@ class AskingSession(LongWork[ResultT], Generic[ValueT, ResultT]):
             "missing": dict(missing),
             "settings": plan.settings,
         }
-        return WorkEstimate(todo if self.model else 0, usage, cost, lines, details)
+        return self.estimate(usage, lines, details)
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[ResultT]:
-        yield await complete(self.work, self.plan, self._lock, progress)
-
-    def result(self, results: list[ResultT]) -> Replies | None:
-        return Replies(self, results[0]) if results else None
-
-    def left(self, result: ResultT) -> list[Left]:
-        not_reached = self.work.not_reached
-        failed = {index: why for index, why in result.left.items() if why != not_reached}
-        missing = len(result.left) - len(failed)
-        run, labels = result.run.name, self.work.labels
-        return [Left(run, labels, failed, result.asked, missing, result.stopped)]
-
-    def written(self, result: ResultT) -> list[str]:
-        if result.shard:
-            last = f"The last shard to finish writes {result.file}"
-            return [f"{last}; the same command without --shard does so too"]
-        if not result.file.exists():
-            return []
-        return [str(result.file), f"{self.work.then} {self.work.shown_run}"]
-
-
-class Replies(Result):
-    """The replies of a run or shard, as the commands show them."""
-
-    def __init__(self, session: AskingSession[Any, Any], result: StoredResult) -> None:
-        self._session, self._found = session, result
-
-    def headline(self) -> str:
-        session, result = self._session, self._found
-        run, labels = result.run.name, session.work.labels
-        shard = f" (shard {result.shard})" if result.shard else ""
-        done = result.asked - len(result.left)
-        new = f", {result.new:,} of them now" if result.new < done else ""
-        lines = [f"{run}{shard}: {labels.done} {done:,}/{result.asked:,}{new}"]
-        for warning, count in list(result.warnings.items())[:5]:
-            replies = counted(count, *session.work.replies)
-            lines.append(f"{run}: {replies} with a warning: {warning}")
-        if len(result.revisions) > 1:
-            lines.append(f"{run}: written by {' and '.join(result.revisions[:5])}")
-        usage = result.usage
-        if not session.model and usage.output_tokens:
-            lines.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
-        return "\n".join(one_line(line, 600) for line in lines)
-
-    def pages(self, *, full: bool = False) -> list[Page]:
-        return []
-
-    def as_json(self) -> Any:
-        session, result = self._session, self._found
-        work, labels = session.work, session.work.labels
-        return {
-            "run": work.shown_run,
-            work.names[0]: str(result.file) if result.file.exists() else None,
-            "shard": str(result.shard) if result.shard else None,
-            "asked": result.asked,
-            labels.done: result.asked - len(result.left),
-            "new": result.new,
-            labels.failed: dict(result.left),
-            "warnings": result.warnings,
-            "revisions": result.revisions,
-            "usage": result.usage.model_dump(),
-            "cost": session.meter.spent if session.model else None,
-            "stopped": str(result.stopped) if result.stopped else None,
-            work.detail: getattr(result, work.detail),
-        }
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[ResultT]]:
+        found = await complete(self.work, self.plan, self._lock, progress)
+        if self.model:
+            found = replace(found, cost=self.meter.spent)
+        yield Done(found, [found.lacks], found.files)
 
 
 @asynccontextmanager
 async def open_session(
     options: CaptionerOptions,
     run: RunFolder | None,
-    session: Callable[[OpenCaptioner], AskingSession[ValueT, ResultT]],
+    session: Callable[[OpenCaptioner], AskingSession[ResultT]],
     *,
     dry_run: bool,
-) -> AsyncIterator[AskingSession[ValueT, ResultT]]:
+) -> AsyncIterator[AskingSession[ResultT]]:
     """Open the captioner for a session with it; `run` is None where only the server names it.
 
     A server takes minutes to start: mistakes are found before, and a finished run needs none.

@@ -23,7 +23,7 @@ from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
 from capeval.show.formats import print_fields
 from capeval.show.numbers import billions
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table
 from capeval.text import counted, nearest, one_line, shown
 
@@ -245,9 +245,16 @@ class ModelsOptions:
     name: str | None = option(None, positional=True, metavar="NAME")
 
 
+def _listed(found: list[ModelEntry], o: ModelsOptions) -> ListedModels:
+    return ListedModels(found) if o.name is None else ListedModel(found)
+
+
+@command("models", "as_json", "full", show=_listed)
 @takes(ModelsOptions)
 def models(o: ModelsOptions) -> list[ModelEntry]:
-    """List the models that `generate` knows, with those of `capeval.toml`.
+    """List the models that `capeval generate` knows.
+
+    Add your own to capeval.toml, as \\[models."NAME"].
 
     Raises
     ------
@@ -259,16 +266,6 @@ def models(o: ModelsOptions) -> list[ModelEntry]:
     """
     catalogue = read_catalogue(config_file())
     return [*catalogue.values()] if o.name is None else [find_model(o.name, catalogue)]
-
-
-@command("models", "as_json", "full", options=ModelsOptions)
-def models_command(o: ModelsOptions, _: Output) -> ListedModels:
-    """List the models that `capeval generate` knows.
-
-    Add your own to capeval.toml, as \\[models."NAME"].
-    """
-    found = models(o.name)
-    return ListedModels(found) if o.name is None else ListedModel(found)
 
 
 _WAYS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,11 @@ from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import as_stored, read_text
 from capeval.files.packaged import filled, packaged, tag_free_json
 from capeval.files.videos import VideoFolder
-from capeval.options import INPUTS, MODEL, command, declares, option, takes
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Finished, Labels, Stored, finished, select
+from capeval.options import INPUTS, MODEL, command, declares, option
+from capeval.runs.engine import Finished, Labels, Stored, functions, select
 from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
-from capeval.show.result import Output
 from capeval.text import nearest, shown
 from capeval.video import FrameReader, open_reader
 
@@ -122,7 +120,6 @@ class Wanted:
     prompts: CaptionPrompts
     only: tuple[str, ...] = ()
     limit: int | None = None
-    shard: Shard | None = None
 
     def chosen(self) -> tuple[Video, ...]:
         """Return the annotated videos within `--only` and `--limit`, for all shards."""
@@ -139,12 +136,20 @@ class Wanted:
 class Generation(StoredResult):
     """The captions of a run or shard, in the annotations' order."""
 
+    labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
+    replies = ("caption", "captions")
+    not_reached = "not generated: the run was stopped"
+    then, detail = "Judge them: capeval judge", "annotated"
+
     annotated: int
     captions: tuple[CaptionLine, ...]
 
     @property
-    def records(self) -> tuple[CaptionLine, ...]:
+    def calls(self) -> tuple[CaptionLine, ...]:
         return self.captions
+
+    def records(self) -> list[dict[str, Any]]:
+        return [dict(line) for line in self.captions]
 
     @property
     def file(self) -> Path:
@@ -172,18 +177,15 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     text, that remains until then.
     """
 
-    labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
-    names = ("captions", "ungenerated")
-    not_reached = "not generated: the run was stopped"
-    to_do, replies, detail = "caption", ("caption", "captions"), "annotated"
+    labels = Generation.labels
+    names, to_do = ("captions", "ungenerated"), "caption"
     outdated = "captioned again: the prompt or the video file has changed, or the caption is empty"
-    then = "Judge them: capeval judge"
 
     wanted: Wanted = field(kw_only=True)
 
     def __post_init__(self) -> None:
         wanted = self.wanted
-        self.shard, self.videos = wanted.shard, wanted.videos
+        self.videos = wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.selected = [annotation.index for annotation in wanted.chosen()]
@@ -202,9 +204,6 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
             "count": len(wanted.annotations),
         }
         self.about = {"annotations": annotations, "videos": str(wanted.videos)}
-
-    def whole(self) -> GenerationWork:
-        return replace(self, wanted=replace(self.wanted, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[CaptionLine]:
         index = value.get("index") if isinstance(value, dict) else None
@@ -275,7 +274,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     ) -> Generation:
         done = finished.done
         return Generation(
-            **self.common(finished),
+            **self.common(finished, Generation.not_reached),
             annotated=len(self.wanted.annotations),
             captions=tuple(
                 done[index].value
@@ -288,29 +287,11 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
 # ---- The public function and the command ---------------------------------------------------------
 
 
-@takes(GenerateOptions)
-async def generate_async(options: GenerateOptions) -> Generation:
-    """Caption videos with a video-language model; the captions are a run, ready for `judge`.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        Generating had to stop; what was done is kept.
-    """
-    (generation,) = await finished(open_generating(options), options.progress)
-    return generation
-
-
-generate = blocking(generate_async)
-
-
 @command("generate", "max_failed", "yes", "dry_run", "as_json", options=GenerateOptions)
 @asynccontextmanager
 async def open_generating(
-    options: GenerateOptions, output: Output | None = None
-) -> AsyncIterator[AskingSession[CaptionLine, Generation]]:
+    options: GenerateOptions, *, dry_run: bool = False
+) -> AsyncIterator[AskingSession[Generation]]:
     """Caption videos with a video-language model.
 
     Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`; each line records which
@@ -321,10 +302,11 @@ async def open_generating(
     if options.annotations is None:
         options.on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = wanted_videos(options, entry.prompt if entry else None)
+    shard = Shard.read(options.shard) if options.shard else None
     if entry:
         _reader(options, entry.frames)
 
-    def session(opened: OpenCaptioner) -> AskingSession[CaptionLine, Generation]:
+    def session(opened: OpenCaptioner) -> AskingSession[Generation]:
         captioner = opened.captioner
         work = GenerationWork(
             run_folder(options, captioner.name),
@@ -332,6 +314,7 @@ async def open_generating(
             _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
             wanted=wanted,
+            shard=shard,
             caption_videos=(
                 captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
             ),
@@ -348,9 +331,11 @@ async def open_generating(
         return
     # Where only the server knows the model, a dry run needs the server.
     run = run_folder(options, entry.name) if entry else None
-    is_dry = output is not None and output.dry_run
-    async with open_session(options, run, session, dry_run=is_dry) as opened:
+    async with open_session(options, run, session, dry_run=dry_run) as opened:
         yield opened
+
+
+generate_async, generate = functions("generate", open_generating, GenerateOptions, Generation)
 
 
 def run_folder(options: GenerateOptions, model: str) -> RunFolder:
@@ -368,7 +353,6 @@ def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
         only=tuple(options.only),
         limit=options.limit,
-        shard=Shard.read(options.shard) if options.shard else None,
     )
     wanted.chosen()
     VideoFolder(wanted.videos)

@@ -7,13 +7,13 @@ or the last shard to finish, writes one file of each name, in order, and removes
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
@@ -21,10 +21,21 @@ from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
-from capeval.runs.engine import Finished, Labels, Plan, Progress, Spent, Stored, execute
+from capeval.runs.engine import (
+    Finished,
+    Labels,
+    Left,
+    Plan,
+    Progress,
+    ResumableTask,
+    Spent,
+    Stored,
+    execute,
+)
 from capeval.runs.folder import RunFolder, Shard, file_of, shards_in
 from capeval.schema import Usage
-from capeval.text import cut, listed, shown
+from capeval.show.result import Result
+from capeval.text import counted, cut, listed, one_line, shown
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.decoding import file_size
@@ -55,15 +66,27 @@ class StoredPlan(Plan[Stored[ValueT]]):
 
 
 @dataclass(frozen=True)
-class StoredResult(ABC):
+class StoredResult(Result):
     """The replies of a run or shard.
 
     Attributes
     ----------
+    labels : the words of messages
+    replies : the words for one reply and for several
+    not_reached : the reason of an item that a stopped run did not reach
+    then : the next command
+    detail : the field that only these replies show in JSON
     asked : the number of requested items, done or not
     left : the reasons why requested items have no reply
     new : the number of replies that this call added
+    cost : in US dollars; None for a model in this process
     """
+
+    labels: ClassVar[Labels]
+    replies: ClassVar[tuple[str, str]]
+    not_reached: ClassVar[str]
+    then: ClassVar[str]
+    detail: ClassVar[str]
 
     run: RunFolder
     shard: Shard | None
@@ -72,10 +95,11 @@ class StoredResult(ABC):
     new: int
     usage: Usage
     stopped: BudgetReached | EndpointDown | None
+    cost: float | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
-    def records(self) -> Iterable[Mapping[str, Any]]:
+    def calls(self) -> Iterable[Mapping[str, Any]]:
         """The record of each reply: its model, its warnings."""
 
     @property
@@ -86,33 +110,78 @@ class StoredResult(ABC):
     @property
     def warnings(self) -> dict[str, int]:
         """The number of replies with each warning, the most common first."""
-        found = (text for record in self.records for text in record.get("warnings") or ())
+        found = (text for record in self.calls for text in record.get("warnings") or ())
         return dict(Counter(found).most_common())
 
     @property
     def revisions(self) -> list[str]:
-        return sorted({str(r) for record in self.records if (r := record.get("revision"))})
+        return sorted({str(r) for record in self.calls if (r := record.get("revision"))})
+
+    @property
+    def shown_run(self) -> str:
+        """The run's name for the next command."""
+        return self.run.name
+
+    @property
+    def lacks(self) -> Left:
+        failed = {index: why for index, why in self.left.items() if why != self.not_reached}
+        missing = len(self.left) - len(failed)
+        return Left(self.run.name, self.labels, failed, self.asked, missing, self.stopped)
+
+    @property
+    def files(self) -> list[str]:
+        """The file of the replies, and the next command."""
+        if self.shard:
+            last = f"The last shard to finish writes {self.file}"
+            return [f"{last}; the same command without --shard does so too"]
+        return [str(self.file), f"{self.then} {self.shown_run}"] if self.file.exists() else []
+
+    def headline(self) -> str:
+        run, labels, usage = self.run.name, self.labels, self.usage
+        shard = f" (shard {self.shard})" if self.shard else ""
+        done = self.asked - len(self.left)
+        new = f", {self.new:,} of them now" if self.new < done else ""
+        lines = [f"{run}{shard}: {labels.done} {done:,}/{self.asked:,}{new}"]
+        for warning, count in list(self.warnings.items())[:5]:
+            lines.append(f"{run}: {counted(count, *self.replies)} with a warning: {warning}")
+        if len(self.revisions) > 1:
+            lines.append(f"{run}: written by {' and '.join(self.revisions[:5])}")
+        if self.cost is None and usage.output_tokens:
+            lines.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        return "\n".join(one_line(line, 600) for line in lines)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "run": self.shown_run,
+            self.file.stem: str(self.file) if self.file.exists() else None,
+            "shard": str(self.shard) if self.shard else None,
+            "asked": self.asked,
+            self.labels.done: self.asked - len(self.left),
+            "new": self.new,
+            self.labels.failed: dict(self.left),
+            "warnings": self.warnings,
+            "revisions": self.revisions,
+            "usage": self.usage.model_dump(),
+            "cost": self.cost,
+            "stopped": str(self.stopped) if self.stopped else None,
+            self.detail: getattr(self, self.detail),
+        }
 
 
 ResultT = TypeVar("ResultT", bound=StoredResult)
 
 
 @dataclass
-class StoredWork(ABC, Generic[ValueT, ResultT]):
-    """Asks a model about the items of a run that have no reply; a `ResumableTask`.
+class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[ValueT, ResultT]):
+    """Asks a model about the items of a run that have no reply.
 
     A subclass sets the fields that the constructor does not take.
 
     Attributes
     ----------
-    labels : the words of messages
     names : the files, without their endings; the last one has the failures
-    not_reached : the reason of an item that a stopped run did not reach
     to_do : the verb of the work, such as "caption"
-    replies : the words for one reply and for several
     outdated : the notice about items whose stored reply is no longer valid
-    then : the next command
-    detail : the field of the result that only this work shows in JSON
     tokens : the expected tokens of a reply; None for those of a caption
     dollars : returns the cost of calls so far
     caption_videos : asks the model about videos
@@ -124,14 +193,9 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     about : the manifest's record of the items
     """
 
-    labels: ClassVar[Labels]
     names: ClassVar[tuple[str, ...]]
-    not_reached: ClassVar[str]
     to_do: ClassVar[str]
-    replies: ClassVar[tuple[str, str]]
     outdated: ClassVar[str]
-    then: ClassVar[str]
-    detail: ClassVar[str]
     tokens: ClassVar[int | None] = None
 
     run: RunFolder
@@ -140,7 +204,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     dollars: Callable[[], float] = lambda: 0.0
     usage: Usage = field(default_factory=Usage)
     caption_videos: CaptionVideos = field(default=caption_videos, kw_only=True)
-    shard: Shard | None = field(init=False)
+    shard: Shard | None = field(default=None, kw_only=True)
     videos: Path | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
     selected: Sequence[str] = field(init=False)
@@ -151,10 +215,6 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def shown_run(self) -> str:
         """The run's name for the next command."""
         return self.run.name
-
-    @abstractmethod
-    def whole(self) -> Self:
-        """Return the work of all shards."""
 
     @abstractmethod
     def read(self, value: Any, expected: str) -> Stored[ValueT]:
@@ -304,10 +364,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
         jobs = [replace(job, run=plan.run_id) for job in plan.todo]
         await self.caption_videos(jobs, self.reader, self.captioner, keep)
 
-    def line(
-        self, plan: StoredPlan[ValueT], outcome: Stored[ValueT]
-    ) -> tuple[Path, Mapping[str, Any]]:
-        del plan
+    def line(self, outcome: Stored[ValueT]) -> tuple[Path, Mapping[str, Any]]:
         return self.file(self._name(outcome)), self.json(outcome.value)
 
     def finish(self, plan: StoredPlan[ValueT], done: Mapping[str, Stored[ValueT]]) -> None:
@@ -352,7 +409,9 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
     def spent(self) -> Spent:
         return Spent(self.usage, self.dollars())
 
-    def common(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> dict[str, Any]:
+    def common(
+        self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]], not_reached: str
+    ) -> dict[str, Any]:
         done = finished.done
         made = {index: one for index, one in done.items() if one.reason is None}
         return {
@@ -360,7 +419,7 @@ class StoredWork(ABC, Generic[ValueT, ResultT]):
             "shard": self.shard,
             "asked": finished.plan.asked,
             "left": {
-                index: (done[index].reason if index in done else None) or self.not_reached
+                index: (done[index].reason if index in done else None) or not_reached
                 for index in self.chosen
                 if index not in made
             },
@@ -389,7 +448,7 @@ async def complete(
         finished = await execute(work, plan, progress)
     if work.shard is None or finished.stopped:
         return work.result(finished)
-    whole = work.whole()
+    whole = replace(work, shard=None)
     with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
         plan = whole.kept()
         if plan.kept.keys() >= {*whole.selected}:

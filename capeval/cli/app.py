@@ -16,8 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from capeval.cli.commands import COMPLETING, GROUPS, HEADINGS, PLACES, declared
-from capeval.cli.running import work_of
+from capeval.cli.commands import COMPLETING, HEADINGS, PLACES, declared, work_of
 from capeval.errors import CapevalError
 from capeval.llm.tracing import trace
 from capeval.text import described, one_line
@@ -66,7 +65,7 @@ def _made(name: str) -> Any:
         work: Any = work_of(declared(name))
         around.command(word, context_settings=work.settings)(work)
     else:
-        summary = GROUPS.get(name) or next(of[name] for of in HEADINGS.values() if name in of)
+        summary = next(of[name] for of in HEADINGS.values() if name in of)
         group = type("Group", (Commands,), {"prefix": f"{name} "})
         around.add_typer(typer.Typer(cls=group, help=summary, no_args_is_help=True), name=word)
     made: Any = get_command(around)

@@ -6,7 +6,8 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -21,8 +22,8 @@ from capeval.options import (
     OUTPUT,
     PANELS,
     Command,
-    Excludes,
     Option,
+    Rule,
     checked,
     declares,
     listed,
@@ -75,9 +76,6 @@ HEADINGS = {
 }
 """By heading, each command with its line in `capeval --help`."""
 
-GROUPS = {"mcq construct": "Make questions: draft, check, filter, review."}
-"""The groups that the list of all commands does not have under their own names."""
-
 PLACES = {
     "eval": "capeval.evaluating.eval:eval_command",
     "generate": "capeval.captioners.generate:open_generating",
@@ -85,8 +83,8 @@ PLACES = {
     "report": "capeval.reporting.report:report_command",
     "compare": "capeval.comparing.compare:compare",
     "leaderboard": "capeval.comparing.leaderboard:leaderboard_command",
-    "check": "capeval.evaluating.check:check_command",
-    "probe": "capeval.trust.probe:probe_command",
+    "check": "capeval.evaluating.check:check",
+    "probe": "capeval.trust.probe:open_probing",
     "calibrate": "capeval.trust.calibrate:calibrate",
     "correlate": "capeval.correlation.correlate:correlate",
     "rate sheet": "capeval.rating.rate_sheet:rate_sheet",
@@ -107,9 +105,9 @@ PLACES = {
     "inspect": "capeval.reporting.inspect:inspect",
     "plot": "capeval.reporting.plot:plot_command",
     "metrics": "capeval.metrics.measure:open_measuring",
-    "models": "capeval.captioners.catalogue:models_command",
+    "models": "capeval.captioners.catalogue:models",
     "frames": "capeval.captioners.sample_frames:frames_command",
-    "runs": "capeval.evaluating.stored:runs_command",
+    "runs": "capeval.evaluating.stored:list_runs",
     "cache": "capeval.evaluating.stored:cache_command",
 }
 """Where each command is."""
@@ -150,8 +148,8 @@ class SharedOptions:
     """
 
     rules: ClassVar = (
-        Excludes("as_json", "form", _NO_TABLES),
-        Excludes("as_json", "form_or_csv", _NO_TABLES),
+        Rule("as_json", "form", _NO_TABLES),
+        Rule("as_json", "form_or_csv", _NO_TABLES),
     )
     max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
     yes: bool = option(False, panel=LIMITS, name="--yes -y")
@@ -347,11 +345,10 @@ def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
     return texts if one.takes_several else texts[0]
 
 
-def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Callable[..., None]:
+def work_of(command: Command) -> Callable[..., None]:
     """Return the function that typer makes a command of, with the settings of its context.
 
-    It calls `run` with the declared values, checked as those of the Python function, and with the
-    `Output` that the shared options set.
+    Its values are checked as those of the Python function.
     """
     parameters, in_file = _typed_by(command), _from_file(command)
 
@@ -378,7 +375,7 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
                 values[field] = dict(_step_values(step))
             form = how.pop("form_or_csv")
             how["form"] = how["form"] or form
-            run(values, Output(quiet=context.find_root().params["quiet"], **how))
+            _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.
             labels = {one.field: one.label for one in parameters}
@@ -395,12 +392,50 @@ def typed(command: Command, run: Callable[[dict[str, Any], Output], None]) -> Ca
     call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in (context, *made)}
     # The docstring, without what only Python needs.
-    text = re.split(r"\n *(?:Parameters|Raises|>>>)", command.work.__doc__ or "")[0]
+    text = re.split(r"\n *(?:Parameters|Raises|Example\n|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     defaults = {name: one.value for name, one in in_file.items()}
     call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
     return call
+
+
+def _run(command: Command, values: dict[str, Any], output: Output) -> None:
+    """Do the work of a command and show its result."""
+    # The list of all commands must not wait for what shows progress.
+    from capeval.cli.long_command import ProgressLine
+
+    taken = {one.name for one in fields(command.options)}
+    if "on_notice" in taken:
+        values["on_notice"] = output.notice
+    progress = ProgressLine(output)
+    if "progress" in taken:
+        values["progress"] = progress
+    try:
+        with progress:
+            options = command.options(**values)
+            if command.also is None:
+                found = command.work(**values)
+            else:
+                also = {one: getattr(output, one, output) for one in command.also}
+                found = command.work(options, **also)
+            if command.show:
+                found = command.show(found, options)
+    except KeyboardInterrupt:
+        if "progress" not in taken:
+            raise
+        progress.report_stop(caches_replies=False)
+        raise typer.Exit(130) from None
+    if isinstance(found, AbstractAsyncContextManager):
+        from capeval.cli.long_command import run_long
+
+        run_long(output, found)
+    elif found is not None:
+        from capeval.show.result import emit
+
+        emit(found, output, values.get("out"))
+        if code := found.exit_code():
+            raise typer.Exit(code)
 
 
 def _step_values(step: str) -> Iterator[tuple[str, Any]]:

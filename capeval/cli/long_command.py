@@ -23,7 +23,8 @@ from rich.progress import (
 
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
-from capeval.runs.engine import Left, Locks, LongWork, Status, WorkEstimate
+from capeval.runs.concurrency import in_thread
+from capeval.runs.engine import Done, Left, Locks, LongWork, Status, WorkEstimate
 from capeval.show.numbers import money, tenths, thousands
 from capeval.show.result import Output, emit
 from capeval.text import Loss, counted, listed, one_line
@@ -153,7 +154,7 @@ def run_long(
 
     async def run() -> int:
         nonlocal caches_replies
-        results: list[T] = []
+        done: list[Done[T]] = []
         failure: CapevalError | None = None
         _stop_on_sigterm()
         async with opening as work:
@@ -172,20 +173,19 @@ def run_long(
                 with progress:
                     try:
                         async for one in work.results(progress):
-                            results.append(one)  # noqa: PERF401 - keeps what came before a failure
+                            done.append(one)  # noqa: PERF401 - keeps what came before a failure
                     except CapevalError as error:
                         failure = error
-            left = [one for result in results for one in work.left(result)]
-            if results or not failure:
-                if shown := work.result(results):
-                    emit(shown, output)
+            left = [lacking for one in done for lacking in one.left]
+            if done or not failure:
+                if done:
+                    emit(work.shown([one.value for one in done]), output)
                 _show_left(output, left, work.meter.too_long)
                 _show_spent(output, work)
-                files = [line for result in results for line in work.written(result)]
-                for line in dict.fromkeys(files):
+                for line in dict.fromkeys(line for one in done for line in one.files):
                     output.line(line)
             names = {one.name for one in left}
-            if results and (never := [one for one in expected.expects if one not in names]):
+            if done and (never := [one for one in expected.expects if one not in names]):
                 output.notice(Loss(f"Not {left[0].labels.done}: {', '.join(never)}"))
             if failure:
                 raise failure
@@ -228,8 +228,8 @@ def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
     """Return the expected cost in words, and whether the cap allows it."""
     cost, cap = expected.cost, work.meter.cap
     if cost is None:
-        models = expected.unpriced or [work.model]
-        rest = f"; the rest costs about {money(expected.least)}" if expected.least else ""
+        models, known = expected.unpriced, expected.known
+        rest = f"; the rest costs about {money(known)}" if known else ""
         return f"no price is known for {listed(models)} ({_add_price(models[0])}){rest}"
     if cap is None or cost <= cap:
         return f"about {money(cost)}"
@@ -248,9 +248,9 @@ async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> N
     """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
-        model = (expected.unpriced or [work.model])[0]
+        model = expected.unpriced[0]
         raise UsageError(f"--max-cost needs the price of {model}; {_add_price(model)}")
-    cost = expected.least if cost is None else cost
+    cost = expected.known
     if output.yes or cap is not None or not cost or cost <= _ASK_ABOVE:
         return
     about = f"about {money(cost)} for at most {counted(expected.calls, 'call')}"
@@ -263,18 +263,13 @@ async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> N
 
 async def _typed() -> str:
     """Return the line that the user types; Ctrl-C works meanwhile."""
-    loop, is_typed = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin, is_typed.set)
     try:
         async with asyncio.timeout(_PATIENCE):
-            await is_typed.wait()
+            return await in_thread(sys.stdin.readline)
     except TimeoutError:
         typer.echo(err=True)
         minutes = round(_PATIENCE / 60)
         raise UsageError(f"no answer within {minutes} minutes; nothing was called") from None
-    finally:
-        loop.remove_reader(sys.stdin)
-    return sys.stdin.readline()
 
 
 def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager as AsyncContextManager
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -11,19 +10,19 @@ from typing import Any, TypeVar
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
-from capeval.judging.selection import open_chat
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.types import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (
-    Finished,
+    Done,
     Labels,
     Left,
     Locks,
     LongWork,
     Plan,
     Progress,
+    ResumableTask,
     Spent,
     Stored,
     WorkEstimate,
@@ -33,7 +32,7 @@ from capeval.runs.engine import (
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 from capeval.schema.annotation import id_text
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
 T = TypeVar("T")
@@ -70,11 +69,11 @@ class ItemToAsk:
     read: Callable[[Any], Line]
 
 
-class AskedItems(LongWork[T]):
+class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
     """One question about each of the first `limit` items and each item in `redo`.
 
-    It is a `ResumableTask`, too. A usable reply replaces a line from other inputs, but a line that
-    a person edited only if `redo` names it.
+    A usable reply replaces a line from other inputs, but a line that a person edited only if `redo`
+    names it.
 
     Parameters
     ----------
@@ -89,7 +88,6 @@ class AskedItems(LongWork[T]):
     caches_replies = True
     _plan: LinePlan
     _lock: ExitStack
-    _finished: Finished[LinePlan, Stored[Line]]
 
     def __init__(
         self,
@@ -105,7 +103,7 @@ class AskedItems(LongWork[T]):
     ) -> None:
         self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
         self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
-        self.file, self.labels, self._redo = file, labels, o.redo
+        self.file, self.labels, self._o = file, labels, o
         self._make, self._show, self._files = make, show, files
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
@@ -114,25 +112,8 @@ class AskedItems(LongWork[T]):
             if index not in self._inputs:
                 what = f"there is no {self.labels.item} {shown(index)} to ask about"
                 raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
-        first = {one.index for one in items[: o.limit]}
-        self.wanted = [one for one in items if one.index in first.union(o.redo)]
-        for edited, then in ((False, "to be replaced"), (True, "kept: edited by hand, see --redo")):
-            again = first.difference(o.redo)
-            if found := [one for one in self._outdated(edited=edited) if one in again]:
-                what = f"{counted(len(found), self.labels.item)} from other inputs or another model"
-                o.on_notice(Loss(f"{self.file}: {what} ({listed(found)}) {then}"))
-
-    def _outdated(self, *, edited: bool) -> list[str]:
-        """Return the items with a usable line from other inputs, edited by a person or not.
-
-        A line that a person wrote has no inputs.
-        """
-        return [
-            index
-            for index, line in stored_lines(self.file).items()
-            if index in self._inputs and "reason" not in line and is_edited(line) == edited
-            if line.get("inputs") not in (None, self._inputs[index])
-        ]
+        self._first = {one.index for one in items[: o.limit]}
+        self.wanted = [one for one in items if one.index in self._first.union(o.redo)]
 
     def _expected(self, items: Sequence[ItemToAsk]) -> Usage:
         return Usage(
@@ -143,52 +124,45 @@ class AskedItems(LongWork[T]):
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
         self._plan, self._lock = locks.begin(self)
-        todo = self._plan.todo
-        usage, count = self._expected(todo), len(todo)
-        lines = [f"{self.file}: {counted(count, self.labels.item)} to ask about"]
-        return WorkEstimate(
-            count, usage, self.meter.cost(self.model, usage), lines, {"todo": count}
-        )
+        usage = self._expected(self._plan.todo)
+        line = f"{self.file}: {counted(usage.calls, self.labels.item)} to ask about"
+        return self.estimate(usage, [line], {"todo": usage.calls})
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[T]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[T]]:
         with self._lock:
-            self._finished = await execute(self, self._plan, progress)
-        done = self._finished.done
+            finished = await execute(self, self._plan, progress)
+        done = finished.done
         lines = {index: one.value for index, one in done.items() if one.reason is None}
-        yield self._make(lines)
-
-    def result(self, results: list[T]) -> Result | None:
-        return self._show(results[0]) if results else None
-
-    def left(self, result: T) -> Sequence[Left]:
-        del result
-        done, stopped = self._finished.done, self._finished.stopped
         wanted = [done.get(one.index) for one in self.wanted]
         reasons = {one.index: one.reason for one in wanted if one and one.reason}
-        missing = wanted.count(None)
-        return [Left(self.file.stem, self.labels, reasons, len(wanted), missing, stopped)]
+        of, missing = len(wanted), wanted.count(None)
+        left = Left(self.file.stem, self.labels, reasons, of, missing, finished.stopped)
+        yield Done(self._make(lines), [left], self._files if lines else [])
 
-    def written(self, result: T) -> Sequence[str]:
-        del result
-        has_reply = any(not one.reason for one in self._finished.done.values())
-        return self._files if has_reply else []
-
-    # ---- The resumable task ----------------------------------------------------------------------
+    def shown(self, results: Sequence[T]) -> Result:
+        return self._show(results[0])
 
     def locked(self) -> AbstractContextManager[None]:
         return RunFolder(self.file.parent).locked(part=self.file.stem)
 
     def plan(self) -> LinePlan:
-        again = {*self._outdated(edited=False), *self._redo}
-        kept = {
-            index: Stored(index, line, line.get("reason"))
-            for index, line in stored_lines(self.file).items()
-            if index in self._inputs and index not in again
-        }
+        kept: dict[str, Stored[Line]] = {}
+        old: dict[str, list[str]] = {"to be replaced": [], "kept: edited by hand, see --redo": []}
+        replaced, edited = old.values()
+        for index, line in stored_lines(self.file).items():
+            if index not in self._inputs or index in self._o.redo:
+                continue
+            # A line that a person wrote has no inputs.
+            is_old = line.get("inputs") not in (None, self._inputs[index])
+            if is_old and "reason" not in line:
+                (edited if is_edited(line) else replaced).append(index)
+            if index not in replaced:
+                kept[index] = Stored(index, line, line.get("reason"))
+        for then, found in old.items():
+            if among := [index for index in found if index in self._first]:
+                what = f"{counted(len(among), self.labels.item)} from other inputs or another model"
+                self._o.on_notice(Loss(f"{self.file}: {what} ({listed(among)}) {then}"))
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))
-
-    def create(self, plan: LinePlan) -> None:
-        """Do nothing: the folder exists."""
 
     async def perform(self, plan: LinePlan, record: Callable[[Stored[Line]], None]) -> None:
         # Under a cost cap, only calls that can be finished are begun.
@@ -211,25 +185,17 @@ class AskedItems(LongWork[T]):
         line = {"index": item.index, **found, "inputs": self._inputs[item.index], "call": call}
         return Stored(item.index, {**line, "hash": short_hash(line)}, reason)
 
-    def line(self, plan: LinePlan, outcome: Stored[Line]) -> tuple[Path, Line]:
-        del plan
+    def line(self, outcome: Stored[Line]) -> tuple[Path, Line]:
         return self.file, outcome.value
 
     def finish(self, plan: LinePlan, done: Mapping[str, Stored[Line]]) -> None:
         """Write the lines in the order of the items, then the lines of other items."""
-        del plan, done
         lines = stored_lines(self.file)
         own = [lines.pop(index) for index in self._inputs if index in lines]
         write_jsonl(self.file, (*own, *lines.values()))
 
     def spent(self) -> Spent:
         return Spent(self.meter.usage, self.meter.spent)
-
-
-def open_asked(o: ConstructChatOptions, output: Output | None) -> AsyncContextManager[Chat]:
-    """Open the chat model that the options name; `output` is that of a command."""
-    is_dry = output is not None and output.dry_run
-    return open_chat(o, offline=is_dry, on_notice=o.on_notice)
 
 
 # ---- Which existing work may be replaced ---------------------------------------------------------

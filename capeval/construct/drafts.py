@@ -17,7 +17,6 @@ from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
     ItemToAsk,
-    open_asked,
     stored_lines,
 )
 from capeval.errors import InputError, ReplyError
@@ -27,16 +26,16 @@ from capeval.files.jsonl import validated
 from capeval.files.packaged import prompt_of
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.segments import segments
+from capeval.judging.selection import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
-from capeval.options import INPUTS, FilePath, Notices, command, declares, required, takes
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, finished
+from capeval.options import INPUTS, FilePath, Notices, command, declares, required
+from capeval.runs.engine import Labels, functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions
 from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
 from capeval.schema.annotation import Id, Sentence, Weight
-from capeval.show.result import Lines, Output
+from capeval.show.result import Lines
 from capeval.text import Loss, counted, listed, normalised, shown
 
 DRAFTS = "drafts.jsonl"
@@ -242,7 +241,7 @@ def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Map
 @command("annotate draft", "yes", "dry_run", options=DraftOptions)
 @asynccontextmanager
 async def open_draft(
-    o: DraftOptions, output: Output | None = None
+    o: DraftOptions, *, dry_run: bool = False
 ) -> AsyncIterator[AskedItems[dict[str, Draft]]]:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 
@@ -257,7 +256,7 @@ async def open_draft(
         what = f"{counted(len(lacking), 'video')} without a caption or with an empty one"
         o.on_notice(Loss(f"{what}, not drafted: {listed(lacking)}"))
     following = f"Next: capeval annotate review {quote(str(folder))} --annotators NAMES"
-    async with open_asked(o, output) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
         yield AskedItems(
             *(o, chat, _items(videos, captions, chat.model), file),
             Labels("drafting", "video", "drafted", "undrafted"),
@@ -273,19 +272,6 @@ def _summary(drafts: Mapping[str, Draft]) -> Lines:
     return Lines([f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."])
 
 
-@takes(DraftOptions)
-async def annotate_draft_async(o: DraftOptions) -> dict[str, Draft]:
-    """Draft annotations of a folder's videos from captions: drafts.jsonl, returned by index.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The chat model cannot be asked any more; finished drafts are kept.
-    """
-    (drafts,) = await finished(open_draft(o), o.progress)
-    return drafts
-
-
-annotate_draft = blocking(annotate_draft_async)
+annotate_draft_async, annotate_draft = functions(
+    "annotate_draft", open_draft, DraftOptions, dict[str, Draft]
+)

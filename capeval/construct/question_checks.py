@@ -21,7 +21,6 @@ from capeval.construct.asked_items import (
     ItemToAsk,
     Line,
     check_unedited,
-    open_asked,
     seal,
 )
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
@@ -30,16 +29,16 @@ from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import read_relation
 from capeval.files.packaged import prompt_of, tag_free_json
 from capeval.files.videos import KnownVideos
+from capeval.judging.selection import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line
-from capeval.options import INPUTS, FilePath, command, declares, python_only, required, takes
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, finished
+from capeval.options import INPUTS, FilePath, command, declares, python_only, required
+from capeval.runs.engine import Labels, functions
 from capeval.runs.sources import annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Question
 from capeval.show.numbers import percent
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
@@ -283,11 +282,12 @@ def _type(question: Question) -> str:
 @command("mcq construct check", "yes", "dry_run", "as_json", options=QuestionCheckOptions)
 @asynccontextmanager
 async def open_check(
-    o: QuestionCheckOptions, output: Output | None = None
+    o: QuestionCheckOptions, *, dry_run: bool = False
 ) -> AsyncIterator[AskedItems[QuestionChecks]]:
     """Check questions without their videos: options, keys, and shortcuts over the whole set.
 
-    A chat model compares each option with the annotation. Run the same command again to resume.
+    A chat model compares each option with the annotation. NAME.checked.jsonl has the questions with
+    their findings, NAME.checks.jsonl the replies. Run the same command again to resume.
     """
     file = question_file(o.questions)
     questions = load_questions(o.questions, o.on_notice)
@@ -295,7 +295,7 @@ async def open_check(
     out = file.with_suffix(".checked.jsonl")
     check_unedited(out)
 
-    async with open_asked(o, output) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
 
         def make(lines: Mapping[str, Line]) -> QuestionChecks:
             found = _checked(questions, lines, file, chat.model)
@@ -313,15 +313,6 @@ async def open_check(
         )
 
 
-@takes(QuestionCheckOptions)
-async def construct_check_async(o: QuestionCheckOptions) -> QuestionChecks:
-    """Check multiple-choice questions without their videos.
-
-    NAME.checked.jsonl has the questions with their `findings`. The replies are kept beside it, in
-    NAME.checks.jsonl. Raises as `annotate_draft` does.
-    """
-    (checks,) = await finished(open_check(o), o.progress)
-    return checks
-
-
-construct_check = blocking(construct_check_async)
+construct_check_async, construct_check = functions(
+    "construct_check", open_check, QuestionCheckOptions, QuestionChecks
+)

@@ -18,7 +18,6 @@ from capeval.construct.asked_items import (
     ItemToAsk,
     Line,
     check_unedited,
-    open_asked,
     seal,
     stored_lines,
 )
@@ -26,6 +25,7 @@ from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
 from capeval.files.jsonl import check_output, write_jsonl
 from capeval.files.packaged import prompt_of, tag_free_json
+from capeval.judging.selection import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
 from capeval.mcq.question_files import question_line
@@ -38,13 +38,11 @@ from capeval.options import (
     option,
     python_only,
     required,
-    takes,
 )
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Labels, finished
+from capeval.runs.engine import Labels, functions
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
-from capeval.show.result import Lines, Output
+from capeval.show.result import Lines
 from capeval.text import Loss, counted, listed, normal_form
 
 PROMPTS = "mcq-construct-v1"
@@ -240,11 +238,12 @@ def _lettered(
 @command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
 @asynccontextmanager
 async def open_question_draft(
-    o: QuestionDraftOptions, output: Output | None = None
+    o: QuestionDraftOptions, *, dry_run: bool = False
 ) -> AsyncIterator[AskedItems[tuple[Question, ...]]]:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
-    Errors of a video model become wrong options. Run the same command again to resume.
+    Errors of a video model become wrong options. The replies are kept in NAME.drafts.jsonl. Run the
+    same command again to resume.
     """
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
@@ -268,7 +267,7 @@ async def open_question_draft(
         return questions
 
     check = f"capeval mcq construct check {quote(str(out))} --annotations"
-    async with open_asked(o, output) as chat:
+    async with open_chat(o, offline=dry_run) as chat:
         yield AskedItems(
             *(o, chat, _items(annotations, points, chat.model), drafts),
             Labels("drafting questions of", "video", "drafted", "undrafted"),
@@ -285,14 +284,6 @@ def _summary(questions: Sequence[Question]) -> Lines:
     return Lines([f"{drafted}, {errors:,} with a video model's error as an option."])
 
 
-@takes(QuestionDraftOptions)
-async def construct_draft_async(o: QuestionDraftOptions) -> tuple[Question, ...]:
-    """Draft multiple-choice questions from annotations, and write them to a file.
-
-    The replies are kept beside it, in NAME.drafts.jsonl. Raises as `annotate_draft` does.
-    """
-    (questions,) = await finished(open_question_draft(o), o.progress)
-    return questions
-
-
-construct_draft = blocking(construct_draft_async)
+construct_draft_async, construct_draft = functions(
+    "construct_draft", open_question_draft, QuestionDraftOptions, tuple[Question, ...]
+)

@@ -45,10 +45,9 @@ from capeval.options import (
     option,
     python_only,
     required,
-    takes,
 )
-from capeval.runs.concurrency import blocking
 from capeval.runs.engine import (
+    Done,
     Labels,
     Left,
     Locks,
@@ -57,13 +56,13 @@ from capeval.runs.engine import (
     Stored,
     WorkEstimate,
     execute,
-    finished,
+    functions,
 )
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 from capeval.schema.question import OPTION_LETTERS, Question, Response
 from capeval.show.numbers import percent
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import COUNT, Page, Table, columns
 from capeval.text import counted
 from capeval.video import FrameReader, open_reader
@@ -385,15 +384,13 @@ class QuestionFilter(LongWork[Filtered]):
         for condition in CONDITIONS:
             work = self._work(condition, self._variants)
             plan, self._locks[condition] = locks.begin(work)
-            todo = plan.todo
-            _, expected = await estimate_generation(todo, work.reader, self.opened, 16)
-            usage, calls = usage + expected, calls + len(todo)
-        cost = self.meter.cost(self.opened.priced, usage)
+            _, expected = await estimate_generation(plan.todo, work.reader, self.opened, 16)
+            usage, calls = usage + expected, calls + len(plan.todo)
         questions = counted(len(self._items), "question")
         line = f"{questions}: at most {counted(calls, 'call')}; most are decided with fewer"
-        return WorkEstimate(calls if self.model else 0, usage, cost, [line], {"calls": calls})
+        return self.estimate(usage, [line], {"calls": calls})
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Filtered]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Filtered]]:
         """Ask until all is decided; write the questions that are kept, and every decision."""
         model, stopped = self.opened.captioner.name, None
         for condition in CONDITIONS:
@@ -409,7 +406,15 @@ class QuestionFilter(LongWork[Filtered]):
         if not stopped:
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
             seal(self.out)
-        yield found
+        files = [str(self.decisions)]
+        if not stopped:
+            review = f"capeval mcq construct review {quote(str(self.out))} --reviewers NAMES"
+            files += [str(self.out), f"Review them: {review}"]
+        failed = {one.question.id: one.reason for one in self._items if one.reason}
+        reached = sum(one.status is None for one in self._items)
+        total = len(self._items)
+        left = Left(self.folder.name, self.labels, failed, total, reached, stopped)
+        yield Done(found, [left], files)
 
     async def _ask(
         self, condition: str, progress: Progress | None
@@ -432,21 +437,6 @@ class QuestionFilter(LongWork[Filtered]):
                 one.status, one.by = "dropped", condition
         return None
 
-    def result(self, results: list[Filtered]) -> Filtered | None:
-        return results[0] if results else None
-
-    def left(self, result: Filtered) -> Sequence[Left]:
-        failed = {one.question.id: one.reason for one in result.items if one.reason}
-        reached = sum(one.status is None for one in result.items)
-        total = len(result.items)
-        return [Left(self.folder.name, self.labels, failed, total, reached, result.stopped)]
-
-    def written(self, result: Filtered) -> Sequence[str]:
-        if result.stopped:
-            return [str(self.decisions)]
-        review = f"capeval mcq construct review {quote(str(self.out))} --reviewers NAMES"
-        return [str(self.decisions), str(self.out), f"Review them: {review}"]
-
 
 def _filtered_by(question: Question, model: str) -> dict[str, object]:
     """Return the line of a kept question, which names the model."""
@@ -458,7 +448,7 @@ def _filtered_by(question: Question, model: str) -> dict[str, object]:
 @command("mcq construct filter", "yes", "dry_run", "as_json", options=QuestionFilterOptions)
 @asynccontextmanager
 async def open_filtering(
-    o: QuestionFilterOptions, output: Output | None = None
+    o: QuestionFilterOptions, *, dry_run: bool = False
 ) -> AsyncIterator[QuestionFilter]:
     """Keep the questions that a model answers with 16 frames, but not with one frame or none.
 
@@ -475,25 +465,11 @@ async def open_filtering(
     check_unedited(out)
     # All files here share the folder: of a reviewed file, only edited questions are asked again.
     folder = file.with_name("filter")
-    is_dry = output is not None and output.dry_run
-    run = RunFolder(folder / default_run(entry.name)) if entry and is_dry else None
+    run = RunFolder(folder / default_run(entry.name)) if entry and dry_run else None
     async with open_captioner(o, dry_run=run) as opened:
         yield QuestionFilter(o, opened, questions, folder, videos, out)
 
 
-@takes(QuestionFilterOptions)
-async def construct_filter_async(o: QuestionFilterOptions) -> Filtered:
-    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The model cannot be asked any more; its replies are kept.
-    """
-    (filtered,) = await finished(open_filtering(o), o.progress)
-    return filtered
-
-
-construct_filter = blocking(construct_filter_async)
+construct_filter_async, construct_filter = functions(
+    "construct_filter", open_filtering, QuestionFilterOptions, Filtered
+)

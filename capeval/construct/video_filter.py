@@ -166,8 +166,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
             record=lambda _, stored: record(stored),
         )
 
-    def line(self, plan: RowPlan, outcome: Stored[VideoRow]) -> tuple[Path, Mapping[str, Any]]:
-        del plan
+    def line(self, outcome: Stored[VideoRow]) -> tuple[Path, Mapping[str, Any]]:
         (row,) = self._decided([outcome.value])
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 

@@ -16,7 +16,7 @@ from capeval.runs.sources import annotations_file
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Annotation
 from capeval.show.formats import print_line, print_pages
 from capeval.show.numbers import tenths
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns
 from capeval.text import counted
 
@@ -47,9 +47,13 @@ class CheckSetOptions:
     videos: str | Path | None = option(None, metavar="DIR")
 
 
+@command("check", "as_json", "full", show=lambda found, _: CheckedSet(found))
 @takes(CheckSetOptions)
 def check(o: CheckSetOptions) -> SetCheck:
-    """Check a set of annotations: all problems, what may be a mistake, and statistics.
+    """Check a set of annotations: every problem, what may be a mistake, and statistics.
+
+    The command's exit code is 2 if there is a problem. Statistics are those of the TUNA paper's
+    table 5.
 
     Raises
     ------
@@ -155,12 +159,3 @@ def _groups(found: SetCheck) -> Mapping[str, Totals]:
     known = (name for name in CHARACTERISTICS if name in found.characteristics)
     characteristics = {name: found.characteristics[name] for name in known}
     return {"all": found.total} | characteristics | dict(sorted(found.domains.items()))
-
-
-@command("check", "as_json", "full", options=CheckSetOptions)
-def check_command(o: CheckSetOptions, _: Output) -> CheckedSet:
-    """Check a set of annotations: every problem, what may be a mistake, and statistics.
-
-    The exit code is 2 if there is a problem. Statistics are those of the TUNA paper's table 5.
-    """
-    return CheckedSet(check(**vars(o)))

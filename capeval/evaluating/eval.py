@@ -31,18 +31,17 @@ from capeval.options import (
     option,
     python_only,
     required,
-    takes,
 )
 from capeval.reporting.report import report
-from capeval.runs.concurrency import blocking, in_thread, in_turn
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, finished
+from capeval.runs.concurrency import in_thread, in_turn
+from capeval.runs.engine import Done, Left, Locks, LongWork, Progress, WorkEstimate, functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.schema import Caption, Usage
 from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
 from capeval.show.numbers import money
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.text import counted, one_line
 
@@ -159,23 +158,6 @@ def _summary(one: Evaluated) -> dict[str, Any]:
     }
 
 
-@takes(EvaluateOptions)
-async def evaluate_async(options: EvaluateOptions) -> list[Evaluated]:
-    """Do what models or captions lack until there is a report: generate, judge, score, report.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The work had to stop; what was done is kept.
-    """
-    return await finished(open_evaluating(options), options.progress)
-
-
-evaluate = blocking(evaluate_async)
-
-
 @dataclass
 class _Step:
     """One run: its captions, and the model that writes those it lacks, if any.
@@ -216,13 +198,13 @@ class EvaluatingSession(LongWork[Evaluated]):
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
         """Lock the runs and plan each step; the lengths of captions to come are assumed."""
-        parts: list[tuple[str, str, WorkEstimate]] = []
+        parts: list[tuple[str, WorkEstimate]] = []
         for step in self._steps:
             if step.model and step.entry:
                 run = run_folder(step.model, step.entry.name)
                 step.lock = locks.hold(run.locked_whole())
                 if captioning := await self._captioning(step, step.model, step.entry):
-                    parts.append(("generate", *captioning))
+                    parts.append(("generate", captioning))
                 else:
                     step.model = None
             assumed = replace(step.target, load=step.assumed)
@@ -230,26 +212,22 @@ class EvaluatingSession(LongWork[Evaluated]):
             keeps = not step.model and len(self._steps) == 1
             step.judging = judging if keeps else PlannedRun(step.target, judging.lock)
             todo = {plan.name: len(plan.todo)}
-            parts.append(("judge", self.model, self._judge.expected(todo, plan.expected)))
-            parts.append(("report", "", WorkEstimate(todo=[f"{plan.name}: to report"])))
-        estimates = [part for _, _, part in parts]
-        known = sum(part.cost or 0.0 for part in estimates)
-        unpriced = dict.fromkeys(model for _, model, part in parts if part.cost is None)
+            parts.append(("judge", self._judge.expected(todo, plan.expected)))
+            parts.append(("report", WorkEstimate(todo=[f"{plan.name}: to report"])))
+        estimates = [part for _, part in parts]
         return WorkEstimate(
-            sum(part.calls for part in estimates),
             sum((part.usage for part in estimates), Usage()),
-            None if unpriced else known,
+            sum(part.known for part in estimates),
+            [*dict.fromkeys(model for part in estimates for model in part.unpriced)],
             [line for part in estimates for line in _lines(part)],
-            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, _, part in parts]},
+            {"steps": [{"step": n, **part.details, "cost": part.cost} for n, part in parts]},
             [step.target.name for step in self._steps],
-            [*unpriced],
-            known,
         )
 
     async def _captioning(
         self, step: _Step, model: GenerateOptions, entry: ModelEntry
-    ) -> tuple[str, WorkEstimate] | None:
-        """Plan the captions of a run; return whose price counts, and what there is to do, if any.
+    ) -> WorkEstimate | None:
+        """Plan the captions of a run; return what there is to do, if any.
 
         A model in this process is not loaded for that.
         """
@@ -260,11 +238,11 @@ class EvaluatingSession(LongWork[Evaluated]):
             step.todo = [one.index for one in wanted if one.index not in done]
             line = f"{step.target.name}: {counted(len(step.todo), 'video')} to caption"
             expected = WorkEstimate(todo=[line], details={"to_caption": len(step.todo)})
-            return ("", expected) if step.todo else None
+            return expected if step.todo else None
         on_notice = self._options.on_notice
         quiet = replace(model, on_notice=ignore)
         planned = replace(model, on_notice=on_notice) if self._dry_run else quiet
-        async with open_generating(planned, Output(dry_run=True)) as asking:
+        async with open_generating(planned, dry_run=True) as asking:
             expected = await asking.prepare(_HELD)
             for line in (asking.title, *asking.notices):
                 on_notice(line)
@@ -273,24 +251,20 @@ class EvaluatingSession(LongWork[Evaluated]):
             # A missing key or server is found before another model has worked for hours.
             async with open_generating(quiet):
                 pass
-        return (asking.model, expected) if step.todo or asking.plan.missing else None
+        return expected if step.todo or asking.plan.missing else None
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Evaluated]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
         """Caption, judge and report run after run; the last two may have been stopped."""
-
-        def is_stopped(result: Evaluated) -> bool:
-            return any(left.stopped for left in result.missing)
-
         try:
             work = partial(self._evaluated, progress)
-            async for result in in_turn(self._steps, work, is_last=is_stopped):
-                yield result
+            async for one in in_turn(self._steps, work, is_last=lambda one: bool(one.stopped)):
+                yield one
         finally:
             self.meter.include(self._judge.meter)
 
     async def _evaluated(
         self, progress: Progress | None, step: _Step, none_left: Callable[[], None]
-    ) -> Evaluated:
+    ) -> Done[Evaluated]:
         o, name, missing = self._options, step.target.name, list[Left]()
         with step.lock:
             if step.model:
@@ -300,38 +274,33 @@ class EvaluatingSession(LongWork[Evaluated]):
                 model = replace(step.model, max_cost=room, on_notice=o.on_notice)
                 async with open_generating(model) as asking:
                     await asking.prepare(_HELD)
-                    (made,) = [one async for one in asking.results(progress)]
-                    missing += asking.left(made)
+                    (done,) = [one async for one in asking.results(progress)]
+                    missing += done.left
                 self.meter.include(asking.meter)
-                if made.stopped or not made.captions:
-                    return Evaluated(name, missing)
+                if done.value.stopped or not done.value.captions:
+                    return Done(Evaluated(name, missing), missing)
             self._judge.meter.cap = self._room()
             # What a model may cost depends on what the judge has spent.
             alone = self.meter.cap is not None and any(one.model for one in self._steps)
             go_on = (lambda: None) if alone else none_left
             judged = await self._judge.judged(progress, step.judging, go_on)
-            missing.append(judged.left)
-            file, scores = judged.file, judged.scores
-            if len(self._steps) > 1:
-                scores = judged.without_videos().scores
+            missing += judged.left
+            several, value = len(self._steps) > 1, judged.value
+            scores, file = (value.without_videos() if several else value).scores, value.file
             if file is None or not scores.counts.scored:
-                return Evaluated(name, missing, scores, file)
+                return Done(Evaluated(name, missing, scores, file), missing)
             typed = {"videos": o.videos, "annotations": o.annotations, "runs": o.runs}
             more: dict[str, Any] = _with_defaults(dict, o.reporting, **typed)
             work = partial(report, [file.parent], on_notice=o.on_notice, **more)
             written = await in_thread(work)
-        return Evaluated(name, missing, scores, file, written.file)
+        # The table of results has the reports.
+        return Done(Evaluated(name, missing, scores, file, written.file), missing)
 
-    def result(self, results: list[Evaluated]) -> EvaluatedRuns | None:
-        return EvaluatedRuns(results, self.meter.spent) if results else None
+    def value(self, results: Sequence[Evaluated]) -> list[Evaluated]:
+        return [*results]
 
-    def left(self, result: Evaluated) -> Sequence[Left]:
-        """Return what a run lacks."""
-        return result.missing
-
-    def written(self, result: Evaluated) -> list[str]:
-        """Return nothing: the table of results has the reports."""
-        return []
+    def shown(self, results: Sequence[Evaluated]) -> EvaluatedRuns:
+        return EvaluatedRuns(results, self.meter.spent)
 
     def _room(self) -> float | None:
         """Return what may still be spent besides what models have cost."""
@@ -343,7 +312,7 @@ class EvaluatingSession(LongWork[Evaluated]):
 async def open_evaluating(
     options: EvaluateOptions, *, dry_run: bool = False
 ) -> AsyncIterator[EvaluatingSession]:
-    """Find the runs and open the judge; with `dry_run`, no key is needed and nothing is called."""
+    """Do what models or captions lack until there is a report: generate, judge, score, report."""
     shown: set[str] = set()
 
     def once(notice: str) -> None:
@@ -357,7 +326,8 @@ async def open_evaluating(
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    judging = _with_defaults(RunOptions, o.judging, **common, **judge, runs=o.runs)
+    own = {"runs": o.runs, "on_notice": once}
+    judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
@@ -365,8 +335,11 @@ async def open_evaluating(
     if count > 1:
         raise UsageError(f"{count} of the arguments are the run {name!r}")
     targets = [step.target for step in steps]
-    async with open_judging(judging, targets, offline=dry_run, on_notice=once) as session:
+    async with open_judging(judging, targets, offline=dry_run) as session:
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
+
+
+evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOptions, list[Evaluated])
 
 
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
@@ -422,7 +395,7 @@ def _lines(part: WorkEstimate) -> list[str]:
     steps={"generating": "generate", "judging": "judge", "reporting": "report"},
 )
 def eval_command(
-    o: EvaluateOptions, output: Output
+    o: EvaluateOptions, *, dry_run: bool
 ) -> AbstractAsyncContextManager[EvaluatingSession]:
     """Generate, judge, score and report, in one command.
 
@@ -437,4 +410,4 @@ def eval_command(
     own = {"columns", "judge"}
     reporting = {name: value for name, value in (o.reporting or {}).items() if name not in own}
     o = replace(o, reporting=reporting)
-    return open_evaluating(o, dry_run=output.dry_run)
+    return open_evaluating(o, dry_run=dry_run)

@@ -50,9 +50,13 @@ class StoredRun(ResultModel):
     size: int
 
 
+@command("runs", "as_json", show=lambda found, o: StoredRuns(found, o.runs))
 @takes(RunsOptions)
 def list_runs(o: RunsOptions) -> list[StoredRun]:
-    """Return each judge's verdicts on each run under runs/, and runs without any, newest first."""
+    """List all runs with their judges, scores and sizes, the newest first.
+
+    Runs of questions are in `capeval leaderboard --questions`.
+    """
     rows = [row for run in RunFolder.all(Path(o.runs)) for row in _rows(run)]
     return sorted(rows, key=lambda row: row.date, reverse=True)
 
@@ -114,15 +118,6 @@ class StoredRuns(Result):
 
     def notices(self) -> Sequence[str]:
         return [f"no score: {one.problem}" for one in self._found if one.problem]
-
-
-@command("runs", "as_json", options=RunsOptions)
-def runs_command(o: RunsOptions, _: Output) -> StoredRuns:
-    """List all runs with their judges, scores and sizes.
-
-    Runs of questions are in `capeval leaderboard --questions`.
-    """
-    return StoredRuns(list_runs(runs=o.runs), o.runs)
 
 
 def cache_info() -> CacheInfo:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanag
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
@@ -15,9 +16,18 @@ from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import command, takes
-from capeval.runs.concurrency import blocking, in_turn
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.options import command
+from capeval.runs.concurrency import in_turn
+from capeval.runs.engine import (
+    Done,
+    Left,
+    Locks,
+    LongWork,
+    Progress,
+    WorkEstimate,
+    execute,
+    functions,
+)
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import Source, from_memory, run_name
@@ -26,7 +36,7 @@ from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores
 from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed
 
 
@@ -34,14 +44,12 @@ from capeval.text import Loss, counted, listed
 class Judged:
     """The result of judging one target.
 
-    `file` is its scores.json, or None if these scores are not stored; `left` are the captions
-    without a verdict.
+    `file` is its scores.json, or None if these scores are not stored.
     """
 
     name: str
     scores: Scores
     file: Path | None
-    left: Left
 
     def without_videos(self) -> Judged:
         """Return the same with the names of the videos alone, if their scores are in the file."""
@@ -50,32 +58,6 @@ class Judged:
         nothing: dict[str, VideoScore] = {}
         names = dict.fromkeys(self.scores.videos, nothing)
         return replace(self, scores=self.scores.model_copy(update={"videos": names}))
-
-
-@takes(JudgeOptions)
-async def judge_async(options: JudgeOptions) -> Scores:
-    """Judge captions against annotations and return their scores.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; what was done is kept if the captions have a run.
-
-    Example
-    -------
-    >>> import capeval
-    >>> scores = capeval.judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
-    >>> scores.counts.captioned, scores.counts.scored
-    (1, 1)
-    """
-    opening = open_judging(options, [_target(options)], on_notice=options.on_notice)
-    (result,) = await finished(opening, options.progress)
-    return result.scores
-
-
-judge = blocking(judge_async)
 
 
 class JudgedRuns(RunScores):
@@ -111,14 +93,8 @@ class PlannedRun:
 class JudgingSession(LongWork[Judged]):
     """One judge and the targets that it judges."""
 
-    def __init__(
-        self,
-        options: RunOptions,
-        targets: Sequence[Target],
-        opened: OpenJudge,
-        on_notice: Callable[[str], None],
-    ) -> None:
-        self._options, self._on_notice = options, on_notice
+    def __init__(self, options: RunOptions, targets: Sequence[Target], opened: OpenJudge) -> None:
+        self._options, self._on_notice = options, options.on_notice
         self.opened, self.targets = opened, list(targets)
         self.title, self.model = f"Judge: {opened.title}", opened.judge.name
         self.meter, self.thinks = opened.meter, opened.thinks
@@ -166,22 +142,22 @@ class JudgingSession(LongWork[Judged]):
             "runs": todo,
             "stages": {stage: part.model_dump() for stage, part in stages.items() if part.calls},
         }
-        cost = self.meter.cost(judge.name, usage)
-        return WorkEstimate(usage.calls, usage, cost, lines, details, [*todo])
+        return self.estimate(usage, lines, details, [*todo])
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Judged]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Judged]]:
         """Judge the runs and yield the result of each; the last two may have been stopped.
 
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for result in in_turn(self._runs, work, is_last=lambda one: bool(one.left.stopped)):
+        async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
             # The scores of every video of many runs would fill the memory.
-            yield result.without_videos() if len(self._runs) > 1 else result
+            several = len(self._runs) > 1
+            yield replace(one, value=one.value.without_videos()) if several else one
 
     async def judged(
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
-    ) -> Judged:
+    ) -> Done[Judged]:
         """Judge one run; `none_left` is called when only its last captions are under way."""
         work = run.work or JudgingWork(run.target, self.opened, self._options)
         with run.lock:
@@ -199,16 +175,13 @@ class JudgingSession(LongWork[Judged]):
             self._on_notice(notice)
         missing, of = len(asked) - len(ended), scores.counts.captioned
         left = Left(plan.name, work.labels, reasons, of, missing, done.stopped)
-        return Judged(plan.name, scores, file, left)
+        return Done(Judged(plan.name, scores, file), [left], [str(file)] if file else [])
 
-    def result(self, results: list[Judged]) -> Result | None:
-        return JudgedRuns(results) if results else None
+    def value(self, results: Sequence[Judged]) -> Any:
+        return results[0].scores
 
-    def left(self, result: Judged) -> list[Left]:
-        return [result.left]
-
-    def written(self, result: Judged) -> list[str]:
-        return [str(result.file)] if result.file else []
+    def shown(self, results: Sequence[Judged]) -> Result:
+        return JudgedRuns(results)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""
@@ -241,20 +214,15 @@ class JudgingSession(LongWork[Judged]):
 
 @asynccontextmanager
 async def open_judging(
-    options: RunOptions,
-    targets: Sequence[Target],
-    *,
-    offline: bool = False,
-    on_notice: Callable[[str], None] = lambda _: None,
+    options: RunOptions, targets: Sequence[Target], *, offline: bool = False
 ) -> AsyncIterator[JudgingSession]:
     """Open the judge for some targets; its connections close with the block.
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
     is_sample = all(target.is_sample for target in targets)
-    opening = open_judge(options, offline=offline, is_sample=is_sample, on_notice=on_notice)
-    async with opening as opened:
-        yield JudgingSession(options, targets, opened, on_notice)
+    async with open_judge(options, offline=offline, is_sample=is_sample) as opened:
+        yield JudgingSession(options, targets, opened)
 
 
 def targets_of(options: RunOptions) -> Targets:
@@ -283,9 +251,25 @@ def _target(options: JudgeOptions) -> Target:
     return Target(name or "captions", partial(given, run=run), run)
 
 
+def _open(o: JudgeOptions) -> AbstractAsyncContextManager[JudgingSession]:
+    """Judge captions against annotations and return their scores.
+
+    Example
+    -------
+    >>> import capeval
+    >>> scores = capeval.judge({"sample_01": "A dog runs."}, "sample", judge="lexical")
+    >>> scores.counts.captioned, scores.counts.scored
+    (1, 1)
+    """
+    return open_judging(o, [_target(o)])
+
+
+judge_async, judge = functions("judge", _open, JudgeOptions, Scores)
+
+
 @command("judge", "max_failed", "yes", "dry_run", "as_json", "full", options=JudgeCommandOptions)
 def judge_command(
-    o: JudgeCommandOptions, output: Output
+    o: JudgeCommandOptions, *, dry_run: bool
 ) -> AbstractAsyncContextManager[JudgingSession]:
     """Judge captions event by event and score them: precision, recall and F1.
 
@@ -295,4 +279,4 @@ def judge_command(
     Run the same command again to resume: nothing is paid for twice.
     """
     targets = targets_of(o).named(o.targets, "judging", o.on_notice)
-    return open_judging(o, targets, offline=output.dry_run, on_notice=o.on_notice)
+    return open_judging(o, targets, offline=dry_run)

@@ -26,7 +26,7 @@ from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
 from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
-from capeval.runs.engine import Labels, Plan, Spent, left_of, select
+from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, left_of, select
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
@@ -187,11 +187,8 @@ class JudgingPlan(Plan[Judgment]):
     expected: Mapping[Stage, Usage] = field(default_factory=dict)
 
 
-class JudgingWork:
-    """Judges the captions of a target with one judge; see `capeval.runs.engine.ResumableTask`.
-
-    The captions are loaded by `plan`.
-    """
+class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
+    """Judges the captions of a target with one judge; they are loaded by `plan`."""
 
     labels = Labels(doing="judging", item="caption", done="judged", failed="unscored")
     source: Source
@@ -313,9 +310,7 @@ class JudgingWork:
             none_left=self.none_left,
         )
 
-    def line(self, plan: JudgingPlan, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
-        """Return where a judgment is appended."""
-        del plan
+    def line(self, outcome: Judgment) -> tuple[Path, Mapping[str, Any]] | None:
         self._lines[outcome.index] = outcome
         return (self.folder.judgments, judgment_line(outcome)) if self.folder else None
 
@@ -324,7 +319,6 @@ class JudgingWork:
 
         Verdicts on videos that are no longer captioned or annotated are kept at the end.
         """
-        del plan
         if self.unchanged:
             return
         order = {one.index: place for place, one in enumerate(self.source.annotations)}
@@ -354,5 +348,4 @@ class JudgingWork:
         )
 
     def spent(self) -> Spent:
-        """Return what the judge's calls used."""
         return Spent(self._opened.meter.usage, self._opened.meter.spent)

@@ -225,9 +225,7 @@ class Judge:
         self._turns: asyncio.Semaphore | None = None
         try:
             keeps = o.cache is not None
-            async with open_judge(
-                o, is_sample=is_sample, keeps_replies=keeps, on_notice=o.on_notice
-            ) as judge:
+            async with open_judge(o, is_sample=is_sample, keeps_replies=keeps) as judge:
                 self._turns = asyncio.Semaphore(judge.concurrency)
                 opened.set_result(judge)
                 await asyncio.Event().wait()

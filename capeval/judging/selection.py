@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -159,7 +159,6 @@ async def open_judge(
     offline: bool = False,
     is_sample: bool = False,
     keeps_replies: bool = True,
-    on_notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
@@ -176,9 +175,8 @@ async def open_judge(
         near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
         unknown = f"no installed judge is called {shown(judge)}{near} For a chat model, there is "
         key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
-        opening = _opened(options, judge, key, keeps_replies=keeps_replies, on_notice=on_notice)
-        async with opening as chat:
-            asks = LLMJudge(chat, prompts, on_notice)
+        async with _opened(options, judge, key, keeps_replies=keeps_replies) as chat:
+            asks = LLMJudge(chat, prompts, options.on_notice)
             reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
             meter = chat.asker.meter
             yield OpenJudge(asks, meter, asks.concurrency, prompts, reasons, chat.thinks)
@@ -204,9 +202,7 @@ async def open_judge(
         prepared.close()
 
 
-def open_chat(
-    o: ChatOptions, *, offline: bool, on_notice: Callable[[str], None]
-) -> AbstractAsyncContextManager[Chat]:
+def open_chat(o: ChatOptions, *, offline: bool) -> AbstractAsyncContextManager[Chat]:
     """Open the chat model that the options name; its connections close with the block.
 
     Raises
@@ -218,7 +214,7 @@ def open_chat(
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     key = key_for(o, "there is no key for the chat model", offline=offline)
     model, why = (o.judge, "") if o.judge else default_judge(o, offline=offline)
-    return _opened(o, model, key, why, on_notice=on_notice)
+    return _opened(o, model, key, why)
 
 
 @asynccontextmanager
@@ -229,19 +225,18 @@ async def _opened(
     why: str = "",
     *,
     keeps_replies: bool = True,
-    on_notice: Callable[[str], None],
 ) -> AsyncIterator[Chat]:
     """Open a chat model, by default the endpoint's only one.
 
     A notice says that the model ends soon, or has ended.
     """
-    async with open_asker(o, key, keeps_replies=keeps_replies, on_notice=on_notice) as asker:
+    async with open_asker(o, key, keeps_replies=keeps_replies, on_notice=o.on_notice) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)
         # What replaces the network is no service that ends a model.
         if notice is not None and o.client is None:
-            on_notice(notice)
+            o.on_notice(notice)
         effort, why_effort = _effort(o.reasoning, entry)
         yield Chat(
             asker,

@@ -28,14 +28,11 @@ from capeval.options import (
     command,
     declares,
     option,
-    takes,
 )
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import finished, select
+from capeval.runs.engine import functions, select
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import run_name, tested_model_warnings
-from capeval.schema.question import Question, Response
-from capeval.show.result import Output
+from capeval.schema.question import Question
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
 
@@ -80,29 +77,11 @@ class AnswerOptions(FramesOptions):
     shard: str | None = option(None, panel=INPUTS, metavar="I/N")
 
 
-@takes(AnswerOptions)
-async def mcq_answer_async(options: AnswerOptions) -> Answers:
-    """Let a video-language model answer multiple-choice questions, for `capeval.mcq_grade`.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        The run had to stop; its responses so far are kept.
-    """
-    (answers,) = await finished(open_answering(options), options.progress)
-    return answers
-
-
-mcq_answer = blocking(mcq_answer_async)
-
-
 @command("mcq answer", "max_failed", "yes", "dry_run", "as_json", options=AnswerOptions)
 @asynccontextmanager
 async def open_answering(
-    options: AnswerOptions, output: Output | None = None
-) -> AsyncIterator[AskingSession[Response, Answers]]:
+    options: AnswerOptions, *, dry_run: bool = False
+) -> AsyncIterator[AskingSession[Answers]]:
     """Let a video-language model answer multiple-choice questions.
 
     Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
@@ -111,12 +90,13 @@ async def open_answering(
     entry = choose_model(options)
     # Everything that can be wrong is found before a model is loaded or called.
     asking = _asking(options, entry.frames if entry else "32")
+    shard = Shard.read(options.shard) if options.shard else None
 
     def run_of(model: str) -> RunFolder:
         name = run_name(options.run or asking.folder_name(model))
         return RunFolder(Path(options.runs) / MCQ / asking.benchmark / name)
 
-    def session(opened: OpenCaptioner) -> AskingSession[Response, Answers]:
+    def session(opened: OpenCaptioner) -> AskingSession[Answers]:
         captioner = opened.captioner
         if options.likelihood and not getattr(captioner, "scores_continuations", False):
             raise UsageError(
@@ -125,14 +105,18 @@ async def open_answering(
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             options.on_notice(line)
-        work = AnswerWork(run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking)
+        work = AnswerWork(
+            run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking, shard=shard
+        )
         return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None
-    is_dry = output is not None and output.dry_run
-    async with open_session(options, run, session, dry_run=is_dry) as opened:
+    async with open_session(options, run, session, dry_run=dry_run) as opened:
         yield opened
+
+
+mcq_answer_async, mcq_answer = functions("mcq_answer", open_answering, AnswerOptions, Answers)
 
 
 def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
@@ -148,7 +132,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
     path = str(options.questions)
     questions = load_questions(path, options.on_notice)
     among = with_tags(questions, tuple(options.where)) if options.where else questions
-    shard = Shard.read(options.shard) if options.shard else None
     chosen = select(
         among,
         lambda question: question.id,
@@ -183,7 +166,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
         decoder="none" if options.blind else given.decoder if given else options.decoder,
         likelihood=options.likelihood,
         subtitles=_subtitles(options, chosen),
-        shard=shard,
     )
 
 

@@ -23,7 +23,7 @@ from capeval.mcq.question_files import questions_hash
 from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
-from capeval.runs.folder import Shard, safe_name
+from capeval.runs.folder import safe_name
 from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
 from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet
@@ -251,7 +251,6 @@ class Asking:
     decoder: str
     likelihood: bool = False
     subtitles: SubtitleFiles | None = None
-    shard: Shard | None = None
 
     @property
     def without_subtitles(self) -> int:
@@ -322,12 +321,24 @@ class Answers(StoredResult):
     without_subtitles : the number of videos without subtitles, where subtitles were given
     """
 
+    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
+    replies = ("reply", "replies")
+    not_reached = "not asked: the run was stopped"
+    then, detail = "Grade them: capeval mcq grade", "without_subtitles"
+
     responses: tuple[Response, ...]
     without_subtitles: int
 
     @property
-    def records(self) -> list[Mapping[str, Any]]:
+    def shown_run(self) -> str:
+        return str(self.run)
+
+    @property
+    def calls(self) -> list[Mapping[str, Any]]:
         return [response.call for response in self.responses]
+
+    def records(self) -> list[dict[str, Any]]:
+        return [response.model_dump(mode="json") for response in self.responses]
 
     @property
     def file(self) -> Path:
@@ -352,12 +363,9 @@ class NoReader:
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
 
-    labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-    names = ("responses",)
-    not_reached = "not asked: the run was stopped"
-    to_do, replies, detail = "ask", ("reply", "replies"), "without_subtitles"
+    labels = Answers.labels
+    names, to_do = ("responses",), "ask"
     outdated = "asked again: the question or its video, subtitles or frame has changed"
-    then = "Grade them: capeval mcq grade"
     # Of a letter or a short sentence; models that reason write more.
     tokens = 16
 
@@ -366,7 +374,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def __post_init__(self) -> None:
         asking = self.asking
-        self.shard, self.videos = asking.shard, asking.videos
+        self.videos = asking.videos
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
         self.selected = [question.id for question in asking.chosen]
@@ -385,9 +393,6 @@ class AnswerWork(StoredWork[Response, Answers]):
     @property
     def shown_run(self) -> str:
         return str(self.run)
-
-    def whole(self) -> AnswerWork:
-        return replace(self, asking=replace(self.asking, shard=None))
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""
@@ -468,7 +473,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
         done = finished.done
         return Answers(
-            **self.common(finished),
+            **self.common(finished, Answers.not_reached),
             responses=tuple(done[index].value for index in self.mine() if index in done),
             without_subtitles=self.asking.without_subtitles,
         )

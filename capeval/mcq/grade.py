@@ -52,10 +52,9 @@ from capeval.options import (
     out_option,
     python_only,
     required,
-    takes,
 )
-from capeval.runs.concurrency import blocking
 from capeval.runs.engine import (
+    Done,
     Labels,
     Left,
     Locks,
@@ -63,7 +62,7 @@ from capeval.runs.engine import (
     Progress,
     WorkEstimate,
     execute,
-    finished,
+    functions,
 )
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema.judgment import Usage
@@ -71,7 +70,6 @@ from capeval.schema.question import Question, Response
 from capeval.scoring.score import score
 from capeval.scoring.signature import VERSION, Signature
 from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
-from capeval.show.result import Output
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
@@ -118,24 +116,6 @@ class GradeOptions(EndpointOptions):
     seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()
-
-
-@takes(GradeOptions)
-async def mcq_grade_async(o: GradeOptions) -> Grades:
-    """Grade one model's responses to multiple-choice questions.
-
-    Raises
-    ------
-    InputError, UsageError
-        A file cannot be read, the options do not fit the responses, or `out` cannot be written.
-    EndpointError, BudgetReached
-        The model that reads replies cannot be called any more. Its replies so far are kept.
-    """
-    (grades,) = await finished(open_grading(o), o.progress)
-    return grades
-
-
-mcq_grade = blocking(mcq_grade_async)
 
 
 _LABELS = Labels("reading", "reply", "read", "unread")
@@ -244,15 +224,13 @@ class GradingSession(LongWork[Grades]):
                 found[at] = chosen.end(self._asked[at], "")
         return chosen, found
 
-    async def prepare(self, locks: Locks) -> WorkEstimate:
-        del locks  # decisions are kept in memory
+    async def prepare(self, _: Locks) -> WorkEstimate:
         usage = self._reading.expected() if self._reading else Usage()
-        cost = self.meter.cost(self.model, usage)
         replies = counted(len(self._todo), "reply", "replies")
         lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
-        return WorkEstimate(usage.calls, usage, cost, lines, {"replies": len(self._todo)})
+        return self.estimate(usage, lines, {"replies": len(self._todo)})
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Grades]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Grades]]:
         """Have a model read the replies that rules leave open, count, and write `out`."""
         reader = self.model
         if self.asker and self._reading and self._todo:
@@ -275,7 +253,10 @@ class GradingSession(LongWork[Grades]):
             write_output(self.out, text + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
-        yield found
+        failed = found.decided_by.get(MODEL_FAILED, 0)
+        left = Left("grades", _LABELS, {}, len(self._responses), failed)
+        files = [self.out, o.out if (o := self._o).layout else None]
+        yield Done(found, [left], [str(file) for file in files if file is not None])
 
     def _count(
         self, chosen: Strategy, decisions: Sequence[Decision | None], reader: str, *, is_main: bool
@@ -326,23 +307,10 @@ class GradingSession(LongWork[Grades]):
             captioning=self._captioning if is_main else None,
         )
 
-    def result(self, results: list[Grades]) -> Grades | None:
-        return results[0] if results else None
-
-    def left(self, result: Grades) -> list[Left]:
-        failed = result.decided_by.get(MODEL_FAILED, 0)
-        return [Left("grades", _LABELS, {}, len(self._responses), failed)]
-
-    def written(self, result: Grades) -> list[str]:
-        files = [self.out, self._o.out if self._o.layout else None]
-        return [str(file) for file in files if file is not None]
-
 
 @command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
 @asynccontextmanager
-async def open_grading(
-    o: GradeOptions, output: Output | None = None
-) -> AsyncIterator[GradingSession]:
+async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterator[GradingSession]:
     """Turn replies into answers by a named strategy, and count them: grades.json.
 
     A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
@@ -353,10 +321,12 @@ async def open_grading(
             raise UsageError("--select exact+llm: name a chat model with --llm")
         yield GradingSession(o, None)
         return
-    offline = output is not None and output.dry_run
-    key = key_for(o, "there is no key for --llm", offline=offline)
+    key = key_for(o, "there is no key for --llm", offline=dry_run)
     async with open_asker(o, key, on_notice=o.on_notice) as asker:
         yield GradingSession(o, asker)
+
+
+mcq_grade_async, mcq_grade = functions("mcq_grade", open_grading, GradeOptions, Grades)
 
 
 def _form_of(out: Path) -> Format:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -379,9 +378,6 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
             input_tokens=sum(len(prompt) // _CHARACTERS for prompt in asked),
             output_tokens=len(asked) * _REPLY_TOKENS,
         )
-
-    def locked(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def plan(self) -> Plan[Stored[Decision]]:
         return Plan(self._model, {}, self._todo)

@@ -31,15 +31,13 @@ from capeval.options import (
     declares,
     option,
     python_only,
-    takes,
 )
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import Left, Locks, LongWork, Progress, WorkEstimate, execute, finished
+from capeval.runs.engine import Done, Locks, LongWork, Progress, WorkEstimate, execute, functions
 from capeval.runs.resolve import Targets, work_on
 from capeval.runs.sources import Source, distinct_names
 from capeval.schema import Reference, Usage
 from capeval.show.numbers import NOTHING, share, tenths
-from capeval.show.result import Output, Result
+from capeval.show.result import Result
 from capeval.show.table import PERCENT, SHARE, Column, Kind, Page, Row, Table
 from capeval.text import Loss, counted, listed, one_line, shown
 
@@ -357,23 +355,17 @@ class Measuring(LongWork[Measured]):
             self.thinks, self.caches_replies = chat.thinks, True
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
+        o, total, lines = self.options, Usage(), list[str]()
         todo: dict[str, dict[str, int]] = {}
-        lines: list[str] = []
-        total = Usage()
         for captions in self.sets:
-            planned: list[tuple[MetricWork, MetricPlan]] = []
-            lock = ExitStack()
-            for metric in self.metrics:
-                work = self._work(captions, metric)
-                if planned:  # all metrics of one set share its lock
-                    plan = work.plan()
-                else:
-                    plan, lock = locks.begin(work)
-                planned.append((work, plan))
+            works = [MetricWork(captions, one, self.meter, o.only, o.limit) for one in self.metrics]
+            lock = locks.hold(works[0].locked())
+            planned = [(work, work.plan()) for work in works]
+            for metric, (_, plan) in zip(self.metrics, planned, strict=True):
                 for changed, count in plan.stale.items():
                     what = f"{counted(count, 'outdated value')} of {metric.name}"
                     why = f"(the {changed} changed) removed"
-                    self.options.on_notice(Loss(f"{captions.name}: {what} {why}"))
+                    o.on_notice(Loss(f"{captions.name}: {what} {why}"))
                 count = len(plan.todo)
                 todo.setdefault(captions.name, {})[metric.name] = count
                 what = f"{counted(count, 'caption')} to measure with {metric.name}"
@@ -381,10 +373,9 @@ class Measuring(LongWork[Measured]):
                 if metric.uses_chat and plan.todo:
                     total += metric.expected(plan.todo)
             self._planned.append((captions, planned, lock))
-        cost = self.meter.cost(self.model, total)
-        return WorkEstimate(total.calls, total, cost, lines, {"runs": todo})
+        return self.estimate(total, lines, {"runs": todo})
 
-    async def results(self, progress: Progress | None = None) -> AsyncIterator[Measured]:
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Measured]]:
         """Measure the captions and yield the result of each system."""
         for captions, planned, lock in self._planned:
             by_system: dict[str | None, list[MetricResult]] = {}
@@ -397,40 +388,34 @@ class Measuring(LongWork[Measured]):
                     if is_stopped := done.stopped is not None:
                         break
             for system, results in by_system.items():
-                yield Measured(system or captions.name, captions.out, tuple(results))
+                found = Measured(system or captions.name, captions.out, tuple(results))
+                files = [str(captions.out)] if captions.out else []
+                yield Done(found, [one.left(found.name) for one in results], files)
             if is_stopped:
                 return
 
-    def _work(self, captions: CaptionSet, metric: Metric) -> MetricWork:
-        o = self.options
-        return MetricWork(captions, metric, self.meter, only=o.only, limit=o.limit)
+    def value(self, results: Sequence[Measured]) -> tuple[Measured, ...]:
+        return tuple(results)
 
-    def result(self, results: list[Measured]) -> MetricTable | None:
-        return MetricTable(results) if results else None
-
-    def left(self, result: Measured) -> list[Left]:
-        return [
-            Left(
-                f"{result.name} {one.metric.name}",
-                *(MetricWork.labels, one.unscored, one.captioned, one.not_reached, one.stopped),
-            )
-            for one in result.results
-        ]
-
-    def written(self, result: Measured) -> list[str]:
-        return [str(result.file)] if result.file else []
+    def shown(self, results: Sequence[Measured]) -> MetricTable:
+        return MetricTable(results)
 
 
 @command("metrics", "max_failed", "yes", "dry_run", "as_json", "form", options=MetricsOptions)
 @asynccontextmanager
-async def open_measuring(
-    o: MetricsOptions, output: Output | None = None
-) -> AsyncIterator[Measuring]:
+async def open_measuring(o: MetricsOptions, *, dry_run: bool = False) -> AsyncIterator[Measuring]:
     """Compute caption metrics, and write each caption's values to metrics.jsonl.
 
     `capeval correlate` compares them with human ratings. Run the same command again to resume.
+
+    Example
+    -------
+    >>> import capeval
+    >>> (measured,) = capeval.measure(
+    ...     candidates={"1": "A dog runs."}, references={"1": ["A dog runs."]})
+    >>> measured.results[0].summaries["unigram-f1"].value
+    1.0
     """
-    offline = output is not None and output.dry_run
     check_configuration()
     names = [*dict.fromkeys(o.metric or CONTROLS)]
     kinds = {name: METRICS.load(name) for name in names}
@@ -439,7 +424,7 @@ async def open_measuring(
     async with AsyncExitStack() as stack:
         chat = None
         if any(kind.uses_chat for kind in kinds.values()):
-            chat_model = open_chat(o, offline=offline, on_notice=o.on_notice)
+            chat_model = open_chat(o, offline=dry_run)
             chat = await stack.enter_async_context(chat_model)
         metrics: list[Metric] = []
         for name, kind in kinds.items():
@@ -453,26 +438,4 @@ async def open_measuring(
         yield Measuring(o, sets, metrics, chat)
 
 
-@takes(MetricsOptions)
-async def measure_async(o: MetricsOptions) -> tuple[Measured, ...]:
-    """Compute caption metrics, and write each caption's values to metrics.jsonl.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        A chat model cannot be asked any more; finished values are kept.
-
-    Example
-    -------
-    >>> import capeval
-    >>> (measured,) = capeval.measure(
-    ...     candidates={"1": "A dog runs."}, references={"1": ["A dog runs."]})
-    >>> measured.results[0].summaries["unigram-f1"].value
-    1.0
-    """
-    return tuple(await finished(open_measuring(o), o.progress))
-
-
-measure = blocking(measure_async)
+measure_async, measure = functions("measure", open_measuring, MetricsOptions, tuple[Measured, ...])

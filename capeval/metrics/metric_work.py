@@ -21,7 +21,17 @@ from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError
 from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
 from capeval.llm.money import Meter
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
-from capeval.runs.engine import Finished, Labels, Plan, Spent, Stored, left_of, select
+from capeval.runs.engine import (
+    Finished,
+    Labels,
+    Left,
+    Plan,
+    ResumableTask,
+    Spent,
+    Stored,
+    left_of,
+    select,
+)
 from capeval.runs.folder import RunFolder, safe_name
 from capeval.runs.sources import Source
 from capeval.schema import Usage
@@ -150,6 +160,9 @@ def _write_values(
     write_jsonl(out, [*(row for _, row in rows), *foreign])
 
 
+_LABELS = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
+
+
 @dataclass(frozen=True)
 class MetricResult:
     """One metric of all captions of a system.
@@ -169,6 +182,11 @@ class MetricResult:
     unscored: Mapping[str, str]
     not_reached: int = 0
     stopped: BudgetReached | EndpointDown | None = None
+
+    def left(self, name: str) -> Left:
+        """Return what is left to do; `name` is that of the captions."""
+        name = f"{name} {self.metric.name}"
+        return Left(name, _LABELS, self.unscored, self.captioned, self.not_reached, self.stopped)
 
     def as_json(self) -> dict[str, Any]:
         outputs: dict[str, dict[str, Any]] = {}
@@ -195,19 +213,18 @@ class MetricPlan(Plan[Stored[DetailLine]]):
     stale: Mapping[str, int]
 
 
-class MetricWork:
-    """Scores captions of the videos of `only` and `limit` with one metric; a `ResumableTask`."""
+class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
+    """Scores captions of the videos of `only` and `limit` with one metric."""
 
-    labels = Labels(doing="measuring", item="caption", done="measured", failed="unscored")
+    labels = _LABELS
 
     def __init__(
         self,
         captions: CaptionSet,
         metric: Metric,
         meter: Meter,
-        *,
-        only: Collection[str] = (),
-        limit: int | None = None,
+        only: Collection[str],
+        limit: int | None,
     ) -> None:
         self.captions, self.metric = captions, metric
         with blaming(self._failed):
@@ -294,14 +311,10 @@ class MetricWork:
     def _failed(self, error: BaseException) -> CapevalError:
         return UsageError(f"the metric {shown(self.metric.name)} failed: {described(error)}")
 
-    def line(
-        self, plan: MetricPlan, outcome: Stored[DetailLine]
-    ) -> tuple[Path, Mapping[str, Any]] | None:
-        del plan
+    def line(self, outcome: Stored[DetailLine]) -> tuple[Path, Mapping[str, Any]] | None:
         return None if self._file is None else (self._file, outcome.value.as_json())
 
     def finish(self, plan: MetricPlan, done: Mapping[str, Stored[DetailLine]]) -> None:
-        del plan
         file, out, items = self._file, self.captions.out, self.captions.items
         if file is None or out is None:
             return

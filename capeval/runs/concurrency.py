@@ -234,40 +234,39 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         import asyncio
 
-        is_in_loop = True
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             is_in_loop = False
+        else:
+            is_in_loop = True
         if not is_in_loop:  # outside of the handler, whose exception would be each error's context
             return asyncio.run(work(*args, **kwargs))
+        # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
         from concurrent.futures import ThreadPoolExecutor, wait
 
-        # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
-        tasks: list[asyncio.Task[T]] = []
-        interrupted = threading.Event()
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(work(*args, **kwargs))
 
         async def own() -> T:
-            tasks.append(asyncio.create_task(work(*args, **kwargs)))
-            if interrupted.is_set():
-                tasks[0].cancel()
-            return await tasks[0]
+            return await task
+
+        def run_all() -> T:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                return runner.run(own())
 
         with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(run_all)
             try:
-                future = pool.submit(lambda: asyncio.run(own()))
                 # Ctrl-C just before a wait without end would be noticed only after it.
                 while not wait([future], timeout=1.0).done:
                     pass
-                return future.result()
             except KeyboardInterrupt:
-                # Leaving the block waits for the work: it must not go on to its end. It may not
-                # have begun, because Ctrl-C can come at any moment.
-                interrupted.set()
-                for task in tasks:
-                    with suppress(RuntimeError):  # it is done
-                        task.get_loop().call_soon_threadsafe(task.cancel)
+                # Leaving the block waits for the work: it must not go on to its end.
+                with suppress(RuntimeError):  # it is done
+                    loop.call_soon_threadsafe(task.cancel)
                 raise
+            return future.result()
 
     run.__name__ = run.__qualname__ = work.__name__.removesuffix("_async")
     return run

@@ -11,14 +11,25 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar
 
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender
+from capeval.options import takes
+from capeval.runs.concurrency import blocking
 from capeval.schema.judgment import Usage
 from capeval.text import nearest, shown
 
@@ -39,7 +50,9 @@ class Outcome(Protocol):
         """Why it failed; None if it did not."""
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
+OptionsT = TypeVar("OptionsT")
 
 
 @dataclass(frozen=True)
@@ -102,36 +115,34 @@ class Labels:
     failed: str
 
 
-class ResumableTask(Protocol[PlanT, OutcomeT]):
+class ResumableTask(ABC, Generic[PlanT, OutcomeT]):
     """One kind of resumable work on one run."""
 
-    @property
-    def labels(self) -> Labels: ...
+    labels: Labels
 
     def locked(self) -> AbstractContextManager[object]:
         """Hold the run for this process; raise `RunLocked` if another process holds it."""
+        return nullcontext()
 
+    @abstractmethod
     def plan(self) -> PlanT:
         """Return what is left to do. Called in the lock; checks everything and writes nothing."""
 
     def create(self, plan: PlanT) -> None:
         """Write what must exist before the first outcome: by default nothing."""
-        del plan
 
+    @abstractmethod
     async def perform(self, plan: PlanT, record: Callable[[OutcomeT], None]) -> None:
         """Do what the plan lists and call `record` once for each outcome, as soon as it is known.
 
         BudgetReached or EndpointDown end it early; what was recorded is kept and finished.
         """
 
-    def line(self, plan: PlanT, outcome: OutcomeT) -> tuple[Path, Mapping[str, Any]] | None:
+    def line(self, outcome: OutcomeT) -> tuple[Path, Mapping[str, Any]] | None:
         """Return the file and the JSON line that keep an outcome; by default it has none."""
-        del plan, outcome
-        return None
 
     def finish(self, plan: PlanT, done: Mapping[str, OutcomeT]) -> None:
         """Rewrite the files from all outcomes, kept and new, in their final order."""
-        del plan, done
 
     def spent(self) -> Spent:
         """Return what was used so far: by default nothing, where no model is called."""
@@ -246,7 +257,7 @@ async def execute(
 
         def record(outcome: OutcomeT) -> None:
             nonlocal recorded, failed
-            files.keep(task.line(plan, outcome))
+            files.keep(task.line(outcome))
             done[outcome.index] = outcome
             new.add(outcome.index)
             recorded += 1
@@ -315,23 +326,28 @@ class WorkEstimate:
 
     Attributes
     ----------
-    calls : of the model
-    cost : in US dollars; None without a price
-    unpriced : the models without a price, where they are not the work's model
-    least : what the models with a price cost, where another has none
+    known : what the models with a price cost, in US dollars
+    unpriced : the models without a price
     todo : what there is to do, in words, one line each
     details : the same as JSON values
     expects : the names of the results, where they are known before
     """
 
-    calls: int = 0
     usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
+    known: float = 0.0
+    unpriced: Sequence[str] = ()
     todo: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     expects: Sequence[str] = ()
-    unpriced: Sequence[str] = ()
-    least: float = 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """The cost in US dollars; None if it is not known."""
+        return None if self.unpriced else self.known
+
+    @property
+    def calls(self) -> int:
+        return self.usage.calls
 
 
 @dataclass(frozen=True)
@@ -358,8 +374,27 @@ class Left:
         return len(self.reasons) + self.not_reached
 
 
+@dataclass(frozen=True)
+class Done(Generic[R]):
+    """What has been done for one run.
+
+    Attributes
+    ----------
+    left : what it lacks
+    files : its files, and what to do with them
+    """
+
+    value: R
+    left: Sequence[Left] = ()
+    files: Sequence[str] = ()
+
+    @property
+    def stopped(self) -> BudgetReached | EndpointDown | None:
+        return next((one.stopped for one in self.left if one.stopped), None)
+
+
 class LongWork(ABC, Generic[R]):
-    """An opened model and what it is to do; one command is one such class and its result page.
+    """An opened model and what it is to do; one command is one such class and its result.
 
     Attributes
     ----------
@@ -384,32 +419,69 @@ class LongWork(ABC, Generic[R]):
         Nothing is called or written.
         """
 
+    def estimate(
+        self,
+        usage: Usage,
+        todo: Sequence[str],
+        details: Mapping[str, Any],
+        expects: Sequence[str] = (),
+    ) -> WorkEstimate:
+        """Return an estimate with the cost of the usage by the price of `model`."""
+        cost = self.meter.cost(self.model, usage)
+        unpriced = [self.model] if cost is None else []
+        return WorkEstimate(usage, cost or 0.0, unpriced, todo, details, expects)
+
     @abstractmethod
-    def results(self, progress: Progress | None = None) -> AsyncIterator[R]:
+    def results(self, progress: Progress | None = None) -> AsyncIterator[Done[R]]:
         """Do what is planned and yield each result; the last may have been stopped."""
 
-    @abstractmethod
-    def result(self, results: list[R]) -> Result | None:
-        """Return what the command shows of the results; None for nothing."""
+    def value(self, results: Sequence[R]) -> Any:
+        """Return what the public function returns: by default the only result."""
+        return results[0]
 
-    @abstractmethod
-    def left(self, result: R) -> Sequence[Left]:
-        """Return what a result lacks."""
-
-    @abstractmethod
-    def written(self, result: R) -> Sequence[str]:
-        """Return the files of a result, and what to do with them."""
+    def shown(self, results: Sequence[R]) -> Result:
+        """Return what the command shows of at least one result: by default the function's value."""
+        found: Result = self.value(results)
+        return found
 
 
-async def finished(
-    opening: AbstractAsyncContextManager[LongWork[R]], progress: Progress | None
-) -> list[R]:
-    """Do all work and return its results; raises why it was stopped, if it was."""
-    async with opening as work:
-        with Locks() as locks:
-            await work.prepare(locks)
-            found = [one async for one in work.results(progress)]
-    for left in (left for one in found for left in work.left(one)):
-        if left.stopped:
-            raise left.stopped
-    return found
+_RAISES = """Raises
+------
+InputError, UsageError
+    The inputs or options are not right.
+EndpointRefused, EndpointDown, BudgetReached
+    The work had to stop; what was done is kept.
+
+"""
+
+
+def functions(
+    name: str,
+    opening: Callable[[OptionsT], AbstractAsyncContextManager[LongWork[Any]]],
+    options: Callable[P, OptionsT],
+    returns: type[T],
+) -> tuple[Callable[P, Coroutine[Any, Any, T]], Callable[P, T]]:
+    """Return `NAME_async` and `NAME`, which do all of a long work and return its value.
+
+    They raise why it was stopped, if it was. Their docstring is that of the opening.
+    """
+
+    async def work(o: OptionsT) -> T:
+        async with opening(o) as opened:
+            with Locks() as locks:
+                await opened.prepare(locks)
+                progress = getattr(o, "progress", None)
+                done = [one async for one in opened.results(progress)]
+        for one in done:
+            if one.stopped:
+                raise one.stopped
+        found: T = opened.value([one.value for one in done])
+        return found
+
+    work.__name__ = work.__qualname__ = f"{name}_async"
+    work.__module__ = opening.__module__
+    text, example, more = cleandoc(opening.__doc__ or "").partition("Example\n-------")
+    work.__doc__ = f"{text.rstrip()}\n\n{_RAISES}{example}{more}".rstrip()
+    work.__annotations__["return"] = returns
+    found = takes(options)(work)
+    return found, blocking(found)

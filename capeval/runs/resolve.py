@@ -55,14 +55,6 @@ RUNS = Path("runs")
 """The folder of runs, unless a command names another with `--runs`."""
 
 
-def find_run(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder:
-    """Return the run that a name or a path means."""
-    path = locate(name_or_path, runs, _is_run, "a run's folder", files=False)
-    if not RunFolder(path).exists():
-        raise InputError("is no run: it has no captions.jsonl", file=path)
-    return RunFolder(path)
-
-
 def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Path:
     """Return the run, or the captions file, that a name or a path means.
 

@@ -15,11 +15,11 @@ from capeval.errors import UsageError
 from capeval.files.annotations import split_format
 from capeval.files.jsonl import check_output, write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
-from capeval.judging.judge import Judged, JudgingSession, open_judging
+from capeval.judging.judge import Judged, JudgingSession
 from capeval.judging.protocol import JudgingOptions, RunOptions
-from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only, takes
-from capeval.runs.concurrency import blocking
-from capeval.runs.engine import finished
+from capeval.judging.selection import OpenJudge, open_judge
+from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only
+from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import (
@@ -35,7 +35,7 @@ from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
 from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
-from capeval.show.result import Output, Result, write
+from capeval.show.result import Result, write
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line
@@ -84,7 +84,6 @@ class ProbeSource(Source):
     """Probes as captions to judge, stored with their annotations and `labels.csv`."""
 
     probes: Sequence[Probe] = ()
-    of_sample: bool = False
 
     def store(self) -> None:
         self.check()
@@ -134,7 +133,6 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
         annotations_path=str(run.path / "annotations.jsonl"),
         origin=f"the probes of {videos} with seed {o.seed}",
         probes=probes,
-        of_sample=named == SAMPLE,
     )
 
 
@@ -252,59 +250,35 @@ def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindR
 class ProbingSession(JudgingSession):
     """The probes of one judge."""
 
-    def __init__(self, o: ProbeOptions, source: ProbeSource, judging: JudgingSession) -> None:
-        super().__init__(_judge_options(o), judging.targets, judging.opened, o.on_notice)
+    def __init__(self, o: ProbeOptions, source: ProbeSource, opened: OpenJudge) -> None:
+        target = Target(source.name, lambda: source, source.run)
+        shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
+        options = RunOptions(**{name: getattr(o, name) for name in shared})
+        super().__init__(options, [target], opened)
         self._given, self._source = o, source
 
-    def result(self, results: list[Judged]) -> Probing:
+    def value(self, results: Sequence[Judged]) -> Probing:
         return compared(self._given, self._source, results[0])
 
-
-def _judge_options(o: ProbeOptions) -> RunOptions:
-    shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
-    return RunOptions(**{name: getattr(o, name) for name in shared})
-
-
-@asynccontextmanager
-async def open_probing(
-    o: ProbeOptions, source: ProbeSource, *, offline: bool = False
-) -> AsyncIterator[ProbingSession]:
-    """Open the judge of the probes; `offline` is enough for an estimate."""
-    targets = [Target(source.name, lambda: source, source.run, is_sample=source.of_sample)]
-    opening = open_judging(_judge_options(o), targets, offline=offline, on_notice=o.on_notice)
-    async with opening as judging:
-        yield ProbingSession(o, source, judging)
-
-
-@takes(ProbeOptions)
-async def probe_async(o: ProbeOptions) -> Probing:
-    """Test a judge with captions whose right verdicts are known by construction.
-
-    The captions are made of annotated sentences, with known changes: no human labels are needed.
-    They become a run in `probes/`, with the known verdicts in `labels.csv`.
-
-    Raises
-    ------
-    InputError, UsageError
-        The inputs or options are not right.
-    EndpointRefused, EndpointDown, BudgetReached
-        Judging had to stop; finished verdicts are kept.
-    """
-    source = probes_of(o)
-    (judged,) = await finished(open_probing(o, source), o.progress)
-    return compared(o, source, judged)
-
-
-probe = blocking(probe_async)
+    def shown(self, results: Sequence[Judged]) -> Probing:
+        return self.value(results)
 
 
 @command("probe", "max_failed", "yes", "dry_run", "as_json", options=ProbeOptions)
-def probe_command(o: ProbeOptions, output: Output) -> Any:
+@asynccontextmanager
+async def open_probing(o: ProbeOptions, *, dry_run: bool = False) -> AsyncIterator[ProbingSession]:
     """Check how far a judge can be trusted, without human labels.
 
     Captions are made of annotated sentences with known changes, so that the right verdicts are
-    known. The table shows the share that the judge gets right, the worst kind of change first.
+    known. The table shows the share that the judge gets right, the worst kind of change first. The
+    captions become a run in probes/, with the known verdicts in labels.csv.
 
     Run the same command again to resume: nothing is paid for twice.
     """
-    return open_probing(o, probes_of(o), offline=output.dry_run)
+    source = probes_of(o)
+    is_sample = o.annotations == SAMPLE
+    async with open_judge(o, offline=dry_run, is_sample=is_sample) as opened:
+        yield ProbingSession(o, source, opened)
+
+
+probe_async, probe = functions("probe", open_probing, ProbeOptions, Probing)

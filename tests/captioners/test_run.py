@@ -49,10 +49,14 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 async def go(
-    run: RunFolder, wanted: Wanted, captioner: Any = None, reader: Any = None
+    run: RunFolder,
+    wanted: Wanted,
+    captioner: Any = None,
+    reader: Any = None,
+    shard: Shard | None = None,
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
-    work = GenerationWork(run, captioner, reader, wanted=wanted)
+    work = GenerationWork(run, captioner, reader, wanted=wanted, shard=shard)
     with Locks() as locks:
         return await complete(work, *locks.begin(work))
 
@@ -233,10 +237,10 @@ async def test_shards_make_what_one_run_makes(
     await go(run, wanted, reader=broken)
     sharded = RunFolder(tmp_path / "runs" / "sharded")
     for number in (2, 1):
-        part = await go(sharded, replace(wanted, shard=Shard(number, 3)), reader=broken)
+        part = await go(sharded, wanted, shard=Shard(number, 3), reader=broken)
         assert part.shard == Shard(number, 3)
         assert not sharded.captions.exists()
-    whole = await go(sharded, replace(wanted, shard=Shard(3, 3)), reader=broken)
+    whole = await go(sharded, wanted, shard=Shard(3, 3), reader=broken)
     assert (whole.shard, len(whole.captions), whole.new) == (None, 9, 3)
     assert whole.ungenerated == {"v4": "has no frames"}
     assert same(sharded.captions) == same(run.captions)
@@ -248,9 +252,9 @@ async def test_shards_make_what_one_run_makes(
 
 async def test_a_limit_counts_over_all_shards(run: RunFolder, wanted_of: Wanting) -> None:
     wanted = replace(wanted_of(INDEXES), limit=3)
-    first = await go(run, replace(wanted, shard=Shard(1, 2)))
+    first = await go(run, wanted, shard=Shard(1, 2))
     assert (first.asked, first.new, first.shard) == (2, 2, Shard(1, 2))
-    last = await go(run, replace(wanted, shard=Shard(2, 2)))
+    last = await go(run, wanted, shard=Shard(2, 2))
     assert (last.asked, last.new, last.shard) == (3, 1, None)
     assert order(run.captions) == INDEXES[:3]
 
@@ -260,11 +264,11 @@ async def test_shards_copied_from_another_machine_are_taken_in(
 ) -> None:
     wanted = wanted_of(INDEXES)
     there = RunFolder(tmp_path / "there" / "fake")
-    await go(run, replace(wanted, shard=Shard(1, 2)))
-    await go(there, replace(wanted, shard=Shard(2, 2)))
+    await go(run, wanted, shard=Shard(1, 2))
+    await go(there, wanted, shard=Shard(2, 2))
     file = "captions.2-of-2.jsonl"
     (run.path / file).write_bytes((there.path / file).read_bytes())
-    whole = await go(run, replace(wanted, shard=Shard(1, 2)))
+    whole = await go(run, wanted, shard=Shard(1, 2))
     assert (whole.ungenerated, order(run.captions)) == ({}, INDEXES)
     # One with other settings is not let in.
     text = (there.path / file).read_text().replace('"settings": "', '"settings": "0')
@@ -279,7 +283,7 @@ async def test_nothing_is_lost_when_taking_in_is_killed(
 ) -> None:
     wanted = wanted_of(INDEXES)
     broken = FakeReader(broken={"v4": "has no frames"}.get)
-    await go(run, replace(wanted, shard=Shard(1, 2)), reader=broken)
+    await go(run, wanted, shard=Shard(1, 2), reader=broken)
     left = iter(range(steps))
 
     def mortal(act: Callable[..., Any]) -> Callable[..., Any]:
@@ -293,7 +297,7 @@ async def test_nothing_is_lost_when_taking_in_is_killed(
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(stored_work, "write_jsonl", mortal(write_jsonl))
         patch.setattr(Path, "unlink", mortal(Path.unlink))
-        await go(run, replace(wanted, shard=Shard(2, 2)), reader=broken)
+        await go(run, wanted, shard=Shard(2, 2), reader=broken)
     again = FakeCaptioner()
     await go(run, wanted, again, broken)
     assert (order(run.captions), again.prompts) == ([i for i in INDEXES if i != "v4"], {})
@@ -305,14 +309,14 @@ async def test_a_run_at_work_is_locked(run: RunFolder, wanted_of: Wanting) -> No
     wanted = wanted_of(INDEXES)
     with run.locked(), pytest.raises(RunLocked):
         await go(run, wanted)
-    await go(run, replace(wanted, shard=Shard(1, 2)))
+    await go(run, wanted, shard=Shard(1, 2))
     with run.locked(part="1-of-2"):
         with pytest.raises(RunLocked):
-            await go(run, replace(wanted, shard=Shard(1, 2)))
+            await go(run, wanted, shard=Shard(1, 2))
         with pytest.raises(RunLocked, match="shard 1/2 is still running"):
             await go(run, wanted)
         # The other shard ends, and leaves the rest to the one at work.
-        assert (await go(run, replace(wanted, shard=Shard(2, 2)))).shard == Shard(2, 2)
+        assert (await go(run, wanted, shard=Shard(2, 2))).shard == Shard(2, 2)
 
 
 async def test_an_outdated_caption_remains_until_another_is_written(

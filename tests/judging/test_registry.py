@@ -22,7 +22,7 @@ import capeval
 from capeval.errors import BudgetReached, JudgeError, UsageError
 from capeval.judging.judge import open_judging
 from capeval.judging.protocol import JudgeOptions, Tally, prepare_judge
-from capeval.runs.engine import finished
+from capeval.runs.engine import Locks
 from capeval.runs.resolve import Target
 from capeval.runs.sources import from_memory
 from capeval.schema import Annotation, Usage, Verdict
@@ -136,7 +136,10 @@ async def test_two_runs_that_are_open_share_what_the_judge_allows() -> None:
         texts = {index: f"{name} {text}" for index, text in captions().items()}
         targets.append(Target(name, partial(from_memory, texts, videos())))
     opening = open_judging(JudgeOptions({}, judge=Async(concurrency=2)), targets)
-    results = await finished(opening, None)
+    async with opening as work:
+        with Locks() as locks:
+            await work.prepare(locks)
+            results = [one.value async for one in work.results()]
     assert [result.scores.counts.scored for result in results] == [COUNT, COUNT]
     assert most == 2
 

@@ -138,7 +138,7 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
 
     notices: list[str] = []
     client = ScriptedClient(answers)
-    async with open_judge(JudgeOptions({}, client=client), on_notice=notices.append) as opened:
+    async with open_judge(JudgeOptions({}, client=client, on_notice=notices.append)) as opened:
         for repeats in (1, 2, 3):
             work = JudgingWork(TARGET, opened, JudgeOptions({}, repeats=repeats))
             await execute(work, work.plan())
@@ -197,7 +197,7 @@ async def test_a_judge_that_ends_within_ninety_days_is_announced(
     for offline in (True, False):
         notices: list[str] = []
         named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
-        async with open_judge(named, offline=offline, on_notice=notices.append) as opened:
+        async with open_judge(replace(named, on_notice=notices.append), offline=offline) as opened:
             # The user named it: that needs no reason, and a retired judge is asked all the same.
             assert (opened.judge.name, opened.reasons) == (DEFAULT_MODEL, ())
         assert [isinstance(one, Loss) for one in notices] == [True] * (says is not None)
@@ -210,7 +210,7 @@ async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: T
     today.day = END
     notices: list[str] = []
     choice = JudgeOptions({}, base_url="http://localhost:8000/v1", judge="gpt-5")
-    async with open_judge(choice, on_notice=notices.append) as opened:
+    async with open_judge(replace(choice, on_notice=notices.append)) as opened:
         assert opened.judge.reasoning is None
     assert notices == []
 
@@ -229,7 +229,7 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
         found: list[str] = []
         options = JudgeOptions({}, client=given["client"], **choice)
         targets = targets_of(options).named(["mine"], "judging", found.append)
-        async with open_judging(options, targets, on_notice=found.append) as session:
+        async with open_judging(replace(options, on_notice=found.append), targets) as session:
             await session.prepare(Locks(held=False))
         return found
 

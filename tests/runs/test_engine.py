@@ -21,7 +21,17 @@ from capeval.errors import (
     RunLocked,
 )
 from capeval.files.jsonl import whole_lines, write_jsonl
-from capeval.runs.engine import Finished, Labels, Locks, Plan, Progress, Spent, Status, execute
+from capeval.runs.engine import (
+    Finished,
+    Labels,
+    Locks,
+    Plan,
+    Progress,
+    ResumableTask,
+    Spent,
+    Status,
+    execute,
+)
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage
 
@@ -33,7 +43,7 @@ class Squared:
     value: int | None = None
 
 
-class Squaring:
+class Squaring(ResumableTask[Plan[Squared], Squared]):
     """Squares numbers; `fail` says what happens instead at a number."""
 
     labels = Labels("squaring", "number", "squared", "unsquared")
@@ -69,7 +79,7 @@ class Squaring:
             self.worked.append(number)
             record(Squared(str(number), failure, None if failure else number * number))
 
-    def line(self, plan: Plan[Squared], outcome: Squared) -> tuple[Path, Mapping[str, Any]]:
+    def line(self, outcome: Squared) -> tuple[Path, Mapping[str, Any]]:
         return self.file, vars(outcome)
 
     def finish(self, plan: Plan[Squared], done: Mapping[str, Squared]) -> None:

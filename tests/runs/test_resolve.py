@@ -10,14 +10,13 @@ import pytest
 
 from capeval.errors import InputError, UsageError
 from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, find_judges, find_judgments, find_metric, find_run
+from capeval.runs.resolve import find_captions, find_judges, find_judgments, find_metric
 from tests.judged_runs import make_run, write_annotations
 from tests.typed import here
 
 FAIR = "+0- 0++ | 0+- | 00 +"
 JUDGE = "gpt-4o@tuna-cap-v1"
 FINDERS: dict[str, Callable[[str | Path], object]] = {
-    "run": find_run,
     "captions": find_captions,
     "judgments": find_judgments,
     "metric": find_metric,
@@ -48,14 +47,12 @@ def path_of(found: object) -> str:
 
 
 MINE = {
-    "run": "runs/mine",
     "captions": "runs/mine",
     "judgments": f"runs/mine/{JUDGE}/judgments.jsonl",
     "metric": f"runs/mine/{JUDGE}/judgments.jsonl",
     "judges": f"runs/mine/{JUDGE}",
 }
 OF_JUDGE = {
-    "run": "is no run: it has no captions.jsonl",
     "captions": "is neither a captions file nor a run",
     "judgments": MINE["judgments"],
     "metric": MINE["judges"],
@@ -70,7 +67,6 @@ MEANT: dict[str, dict[str, str]] = {
     f"runs/mine/{JUDGE}": OF_JUDGE,
     "mine/": dict.fromkeys(FINDERS, "does not exist"),
     "bare": {
-        "run": "runs/bare",
         "captions": "runs/bare",
         "judgments": "is a run that is not judged; run `capeval judge runs/bare` first",
     },
@@ -79,7 +75,6 @@ MEANT: dict[str, dict[str, str]] = {
         "judgments": "is neither a judged run nor a judge's folder",
     },
     "judgments.jsonl": {
-        "run": "is no run",
         "captions": "judgments.jsonl",
         "judgments": "judgments.jsonl",
         "metric": "judgments.jsonl",
@@ -110,9 +105,9 @@ def test_what_is_typed_means_one_thing(typed: str, kind: str, meant: str) -> Non
 
 
 def test_a_path_object_is_a_path_even_without_a_separator() -> None:
-    assert find_run(Path("runs/mine")) == RunFolder(Path("runs/mine"))
+    assert find_captions(Path("runs/mine")) == RunFolder(Path("runs/mine"))
     with pytest.raises(InputError, match=r"mine: does not exist"):
-        find_run(Path("mine"))
+        find_captions(Path("mine"))
 
 
 def unrelated_folder() -> None:
@@ -128,7 +123,7 @@ BESIDE: dict[str, tuple[Callable[[], object], set[str]]] = {
     ),
     "a broken link": (lambda: Path("mine").symlink_to("gone"), set()),
     "a link to the run": (lambda: Path("mine").symlink_to("runs/mine"), set()),
-    "a run": (lambda: shutil.copytree("runs/bare", "mine"), {"run", "captions"}),
+    "a run": (lambda: shutil.copytree("runs/bare", "mine"), {"captions"}),
     "a judged run": (lambda: shutil.copytree("runs/mine", "mine"), set(FINDERS)),
 }
 
