@@ -146,7 +146,7 @@ def report(o: ReportOptions) -> Report:
     )
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
-    return Report(file, len(page.encode("utf-8")), scores)
+    return Report(file, file.stat().st_size, scores)
 
 
 def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
