@@ -13,6 +13,7 @@ from markupsafe import Markup
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison, Contender, Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
+from capeval.files.jsonl import collection_paused
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
@@ -103,6 +104,7 @@ class ReportedRun:
     run: JudgedRun
 
 
+@collection_paused()
 def report_html(
     runs: Mapping[str, JudgedRun],
     *,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.jsonl import collection_paused, dumps, write_atomic
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
@@ -364,6 +364,7 @@ class JudgedRun:
         return policy if isinstance(policy, str) else None
 
 
+@collection_paused()
 def load_judged(
     name_or_path: str | Path,
     *,
