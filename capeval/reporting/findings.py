@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
-from capeval.schema import Annotation, Event, Relation, Scored
+from capeval.schema import RELATIONS, Annotation, Relation, Scored
 from capeval.scoring import FEWEST_VIDEOS, GROUPS, Scores
 from capeval.scoring.counts import WAYS
 from capeval.scoring.judged_run import JudgedRun
@@ -84,28 +85,48 @@ class MissedElements:
     contradicted: int
 
 
-_Judged = Sequence[tuple[Annotation, Scored]]
-"""Scored videos with their verdicts, in the annotations' order."""
+class _Event(NamedTuple):
+    """A reference event: whether it is matched, and the weights and verdicts of its elements."""
+
+    matched: bool
+    elements: Sequence[tuple[int, Relation]]
+
+    def weight(self, *verdicts: Relation) -> int:
+        return sum(weight for weight, verdict in self.elements if verdict in verdicts)
+
+
+def _judged(annotation: Annotation, verdict: Scored) -> list[_Event]:
+    return [
+        _Event(
+            number in verdict.matches,
+            [(e.weight, label) for e, label in zip(event.visual_elements, labels, strict=True)],
+        )
+        for number, (event, labels) in enumerate(
+            zip(annotation.events, verdict.relations, strict=True), start=1
+        )
+    ]
 
 
 def findings_of(run: JudgedRun) -> Findings:
     """Return the weaknesses of a run."""
     scores = run.scores
-    scored = [(one, run.scored[one.index]) for one in run.annotations if one.index in run.scored]
+    scored = run.scored
+    videos = [_judged(one, scored[one.index]) for one in run.annotations if one.index in scored]
+    events = [event for video in videos for event in video]
     shares = _shares(scores)
     sentences = {
         "Weakest type": _ends(scores, "type"),
         "Lacking or contradicted": _weight(shares),
-        "Highest weight": _main(scored),
-        "Unmentioned events": _events(scored),
-        "Beginning and end": _order(scored),
+        "Highest weight": _main(events),
+        "Unmentioned events": _events(events),
+        "Beginning and end": _order(videos),
         "Weakest kind of video": _ends(scores, "visual_characteristic"),
         "Weakest by events": _ends(scores, "events"),
         "Weakest by elements": _ends(scores, "elements"),
         "Weakest domain": _ends(scores, "domain"),
         "Unmatched events": _unmatched(scores),
     }
-    if not scored:
+    if not videos:
         sentences = dict.fromkeys(sentences, "No video is scored.")
     totals = [(index, of["all"]) for index, of in scores.videos.items()]
     losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
@@ -213,14 +234,8 @@ def _weight(shares: Sequence[Share]) -> str:
     return text
 
 
-def _main(scored: _Judged) -> str:
-    relations = [
-        relation
-        for annotation, verdict in scored
-        for event, labels in zip(annotation.events, verdict.relations, strict=True)
-        for element, relation in zip(event.visual_elements, labels, strict=True)
-        if element.weight == _MAIN
-    ]
+def _main(events: Sequence[_Event]) -> str:
+    relations = [verdict for one in events for weight, verdict in one.elements if weight == _MAIN]
     if not relations:
         return "No element has the highest weight."
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
@@ -231,48 +246,31 @@ def _main(scored: _Judged) -> str:
     )
 
 
-def _events(scored: _Judged) -> str:
-    events = [
-        (event, labels, number in verdict.matches)
-        for annotation, verdict in scored
-        for number, (event, labels) in enumerate(
-            zip(annotation.events, verdict.relations, strict=True), start=1
-        )
-    ]
-    silent = [(event, labels) for event, labels, matched in events if not matched]
-    lost = _weight_of("lack", ((event, labels) for event, labels, _ in events))
+def _events(events: Sequence[_Event]) -> str:
+    silent = [event for event in events if not event.matched]
+    lost = sum(event.weight("lack") for event in events)
     if not lost or not silent:
         return "None: every reference event is matched by a candidate event."
     return (
         f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
-        f"by no candidate event; {percent(_weight_of('lack', silent) / lost)}% of the lacking "
-        "weight is lost with them; the rest is detail in events that the captions mention."
+        f"by no candidate event; {percent(sum(one.weight('lack') for one in silent) / lost)}% of "
+        "the lacking weight is lost with them; the rest is detail in events that the captions "
+        "mention."
     )
 
 
-def _weight_of(verdict: Relation, events: Iterable[tuple[Event, Sequence[Relation]]]) -> int:
-    """Return the weight of the elements with this verdict."""
-    return sum(
-        element.weight
-        for event, labels in events
-        for element, label in zip(event.visual_elements, labels, strict=True)
-        if label == verdict
-    )
-
-
-def _order(scored: _Judged) -> str:
-    several = [(one, verdict) for one, verdict in scored if len(one.events) > 1]
+def _order(videos: Sequence[Sequence[_Event]]) -> str:
+    several = [events for events in videos if len(events) > 1]
     if len(several) < FEWEST_VIDEOS:
         return f"Too few videos of two events or more: {FEWEST_VIDEOS} are needed."
-    videos = f"{counted(len(several), 'video')} of two events or more"
     parts = []
     for place in (0, -1):
-        events = [(one.events[place], verdict.relations[place]) for one, verdict in several]
-        total = sum(element.weight for event, _ in events for element in event.visual_elements)
-        parts.append(percent(_weight_of("entailment", events) / total))
+        entailed = sum(events[place].weight("entailment") for events in several)
+        total = sum(events[place].weight(*RELATIONS) for events in several)
+        parts.append(percent(entailed / total))
     return (
-        f"In {videos}, captions entail {parts[0]}% of the first event's weight and {parts[1]}% of "
-        "the last one's."
+        f"In {counted(len(several), 'video')} of two events or more, captions entail {parts[0]}% "
+        f"of the first event's weight and {parts[1]}% of the last one's."
     )
 
 
