@@ -394,7 +394,6 @@ def _flips(*runs: tuple[Sequence[Annotation], Sequence[Scored]]) -> Flips:
 def _ranked(
     sides: Sequence[Side], runs: Sequence[_RunMeasures], resamples: int, seed: int
 ) -> dict[str, Any]:
-    """Return the contenders, clustered by F1, and the pairs, each second − first."""
     pairs = list(combinations(range(len(runs)), 2))
     most = max(len(run.repeats) for run in runs)
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
@@ -479,7 +478,6 @@ def _gate_result(found: Comparison, group: str, measure: str, least: float) -> G
 
 
 def _coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
-    """Check how many of the annotated videos are compared."""
     number = float(least.number)
     percentage = 100 * found.paired / found.annotated
     required = f"{plain_number(number)}%" if least.is_share else thousands(number)

@@ -287,7 +287,6 @@ def _judged(
     *,
     found: bool = False,
 ) -> None:
-    """Add the three measures of a judge, and its verdicts on elements."""
     reference, run = AnnotationArrays(annotations), run_around(path)
     system = _system_of(_names(run), systems) if run else None
     if run is None and len(systems) == 1:
@@ -431,7 +430,6 @@ def without_incomplete(
 
 
 def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
-    """Return the rated captions that have no score of a metric."""
     pairs = (zip(one.keys, _scores_on(one, metric)[0], strict=True) for one in human)
     return {key for pair in pairs for key, score in pair if np.isnan(score)}
 

@@ -237,7 +237,6 @@ class VideoCard(Result):
         print_pages(self.pages(full=full), console)
 
     def _facts(self) -> list[str]:
-        """Return a line about human labels, if there are any, and one about the video."""
         lines = []
         labelled = [one for one in self.elements if one.human and one.relation]
         if labelled:

@@ -210,7 +210,6 @@ def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, st
 
 
 def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any]:
-    """Return the first part of the page about a run, as the template reads it."""
     scores, overall = one.run.scores, one.run.scores.overall.all
     measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}
     return {
