@@ -63,10 +63,7 @@ class Sources:
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
 
-        Raises
-        ------
-        UsageError
-            Two sources have scores of one caption.
+        Raises `UsageError` if two sources have scores of one caption.
         """
         known = self.metrics.setdefault(metric.name, metric)
         if known is metric:
@@ -145,10 +142,7 @@ def judged_runs(
     read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
     notice. `judge` is the only one of several judges of a run that counts.
 
-    Raises
-    ------
-    InputError
-        No run is judged (by `judge`), or none is of these systems.
+    Raises `InputError` if no run is judged (by `judge`), or none is of these systems.
     """
     read = partial(_measured_run, annotated=annotated, judge=judge)
     every = [*attempt(read, RunFolder.all(runs), on_notice)]
@@ -198,10 +192,7 @@ def gather(
     Verdicts of these runs that cannot be read, or without a single score, are left out with a
     notice. `columns` are the columns of files of scores by capeval's names.
 
-    Raises
-    ------
-    InputError, UsageError
-        A source is invalid, or judgments lack annotations.
+    Raises `InputError` or `UsageError` if a source is invalid, or judgments lack annotations.
     """
     sources = Sources()
     folders = [judge for one in runs for judge in one.judges]
@@ -360,10 +351,7 @@ def unmatched(
 ) -> Notice:
     """Return a notice of rated captions without a score or verdict of `name`.
 
-    Raises
-    ------
-    InputError
-        `missing` is "error".
+    Raises `InputError` if `missing` is "error".
     """
     names = [
         caption_name(key) + (f" ({reasons[key]})" if key in reasons else "")
