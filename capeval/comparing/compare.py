@@ -49,8 +49,8 @@ from capeval.options import (
     takes,
 )
 from capeval.schema import RELATIONS, Annotation, Scored, Verdict
-from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
-from capeval.scoring.counts import Membership, by_way, memberships
+from capeval.scoring import GROUPS, MEASURES, measures
+from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.signature import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
@@ -141,7 +141,7 @@ def compare_judged(
     # A run's own annotations of the videos, and its verdicts on them.
     annotations = [[run.annotated[index] for index in videos] for run in judged]
     verdicts = [[run.scored[index] for index in videos] for run in judged]
-    values = [_measured(*of) for of in zip(annotations, verdicts, strict=True)]
+    values = [_measured(run, videos) for run in judged]
     if len(runs) > 2:
         return Matrix(**shared, **_ranked(sides, values, resamples, seed))
     first, second = values
@@ -233,14 +233,15 @@ class _RunMeasures:
     repeats: Floats
 
 
-def _measured(annotations: Sequence[Annotation], judgments: Sequence[Scored]) -> _RunMeasures:
+def _measured(run: JudgedRun, videos: Sequence[str]) -> _RunMeasures:
     """Return the measures; a video with fewer repeats than another cycles through its own."""
-    arrays = AnnotationArrays(annotations)
+    arrays = arrays_of(run.annotations)
+    rows = [arrays.rows[index] for index in videos]
 
     def of(verdicts: Sequence[Scored | Verdict]) -> Floats:
-        relations = [verdict.relations for verdict in verdicts]
-        return measures(arrays.counts(range(len(annotations)), relations))
+        return measures(arrays.counts(rows, [verdict.relations for verdict in verdicts]))
 
+    judgments = [run.scored[index] for index in videos]
     values = of(judgments)
     each = [judgment.repeats or (judgment,) for judgment in judgments]
     most = max(map(len, each))
@@ -393,7 +394,6 @@ def _flips(*runs: tuple[Sequence[Annotation], Sequence[Scored]]) -> Flips:
 def _ranked(
     sides: Sequence[Side], runs: Sequence[_RunMeasures], resamples: int, seed: int
 ) -> dict[str, Any]:
-    """Return the contenders, clustered by F1, and the pairs, each second − first."""
     pairs = list(combinations(range(len(runs)), 2))
     most = max(len(run.repeats) for run in runs)
     table = np.stack([_gaps_by_repeat(runs[i], runs[j], most)[:, 0, _F1] for i, j in pairs], axis=1)
@@ -478,7 +478,6 @@ def _gate_result(found: Comparison, group: str, measure: str, least: float) -> G
 
 
 def _coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
-    """Check how many of the annotated videos are compared."""
     number = float(least.number)
     percentage = 100 * found.paired / found.annotated
     required = f"{plain_number(number)}%" if least.is_share else thousands(number)

@@ -255,7 +255,6 @@ class _Compared(Result, ResultModel):
         return 4 if self.failures() else 0
 
     def _sentence(self, what: str) -> str:
-        """Return a headline, with the number of videos that it is about."""
         mark = "" if self.comparable else "[not comparable] "
         runs = "both" if len(self.sides) == 2 else "all"
         part = "; ".join(
@@ -267,7 +266,6 @@ class _Compared(Result, ResultModel):
         return f"{mark}{what} {over}{f' ({part})' if part else ''}."
 
     def _page(self, tables: list[Table], notes: Sequence[str]) -> Page:
-        """Return a page of tables with the coverage of the runs."""
         if not self.comparable:
             for table in tables:
                 table.title = f"[not comparable] {table.title}"
@@ -500,7 +498,6 @@ def _names(sides: Sequence[Side]) -> str:
 
 
 def _measurement(runs: Sequence[Side]) -> str:
-    """Return the judge, its prompts and the data, as the signatures have them."""
     signatures = [Signature.parse(run.signature) for run in runs]
     parts = []
     for name in ("judge", "prompts", "reasoning", "data"):
@@ -546,7 +543,6 @@ def _no_interval(shown: Iterable[Difference]) -> str:
 
 
 def _flip_line(counts: Transitions) -> str:
-    """Return how many verdicts changed, and in which direction."""
     total, flipped = _totals(counts)
     others = [label for label in RELATIONS if label != "entailment"]
     gained = sum(counts[label]["entailment"] for label in others)

@@ -147,7 +147,6 @@ def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
 
 
 def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
-    """Rank the runs of some judges' folders, or every judge's scores of every run."""
     runs, left = Path(o.runs), list[Unread]()
     catalogue = read_catalogue(config_file())
     every = [] if o.judged_runs else [run.path for run in RunFolder.all(runs)]

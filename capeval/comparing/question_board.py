@@ -15,7 +15,6 @@ from capeval.comparing.sections import (
     LEAST_SCORED,
     GroupAccuracy,
     Leaderboard,
-    QuestionRow,
     Section,
     Unread,
     downwards,
@@ -32,11 +31,9 @@ from capeval.files.jsonl import dumps
 from capeval.mcq.grades import GradedRun, Group, all_grades, read_graded_run, shown_by
 from capeval.mcq.tags import MAIN_WAYS, ORDERS, benchmark_name, way_name
 from capeval.runs.resolve import RUNS
+from capeval.scoring.scores import OVERALL, Place, ScoreRow, about_rows
 from capeval.show.numbers import NOTHING, hundredths, percent, thousands
 from capeval.show.table import (
-    COUNT,
-    NAMES,
-    SHARE,
     Column,
     Kind,
     Page,
@@ -108,7 +105,7 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
         lambda row: (
             not row.group
             and _accuracy(row) < math.inf
-            and (row.scored or 0) >= LEAST_SCORED * (row.asked or 0)
+            and (row.scored or 0) >= LEAST_SCORED * (row.captioned or 0)
         ),
     )
     counts = {
@@ -129,13 +126,13 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
             *(line for run in runs for line in run.warnings),
         ],
     )
-    best, name = rows[0].overall, one_line(rows[0].name, 120)
+    best, name = _overall(rows[0]), one_line(rows[0].name, 120)
     value = f"{percent(best.value)}%{_ACCURACY.after(best)}" if best else NOTHING
     lowered = way_name(way)[:1].lower() + way_name(way)[1:] if way else ""
     heading = f"Accuracy{f' by {lowered}' if groups else ''}, in percent"
     entries = [*rows, *_baselines(runs, way, groups)]
     under = [*next(iter(counts))] if len(counts) == 1 else []
-    table = _question_table(heading, entries, groups, under, _TENTHS)
+    table = _question_table(heading, entries, [(way, name) for name in groups], under, _TENTHS)
     return Section(
         entries=entries,
         tables={"overall": table},
@@ -145,37 +142,45 @@ def _question_section(runs: Sequence[GradedRun], by: str | None) -> Section:
     )
 
 
-def _accuracy(row: QuestionRow) -> float:
-    return downwards(None if row.overall is None else row.overall.value)
+def _overall(row: ScoreRow) -> GroupAccuracy | None:
+    return row.cells.get(OVERALL)
 
 
-def _question_row(run: GradedRun, way: str, repeated: bool) -> QuestionRow:
+def _accuracy(row: ScoreRow) -> float:
+    overall = _overall(row)
+    return downwards(None if overall is None else overall.value)
+
+
+def _question_row(run: GradedRun, way: str, repeated: bool) -> ScoreRow:
     shown = {s for one in run.items if (s := shown_by(one.frames))}
     labels = sorted({one.label for one in shown})
     less = bool(shown) and all(one.role != "multi" for one in shown)
-    return QuestionRow(
+    asked = len(run.items) + run.counts.missing
+    return ScoreRow(
         name=f"{run.name} ({run.path})" if repeated else run.name,
-        overall=_of_group(run.overall),
-        cells={name: _of_group(group) for name, group in run.by.get(way, {}).items()},
+        cells={(way, name): _of_group(group) for name, group in run.by.get(way, {}).items()}
+        | {OVERALL: _of_group(run.overall)},
         frames=(" and ".join(labels) if len(labels) < 3 else "several") or None,
         scored=sum(one.correct is not None for one in run.items),
-        asked=len(run.items) + run.counts.missing,
+        annotated=asked,
+        captioned=asked,
         model=run.model,
         path=run.path,
         group="diagnostic" if less else "",
     )
 
 
-def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> list[QuestionRow]:
+def _baselines(runs: Sequence[GradedRun], way: str, groups: Sequence[str]) -> list[ScoreRow]:
     widest = max(runs, key=lambda run: run.overall.n)
     of = {name: group for name, group in widest.by.get(way, {}).items() if name in groups}
     return [
-        QuestionRow(
+        ScoreRow(
             name="frequent choice" if name == "frequent" else name,
-            overall=GroupAccuracy(value, n=widest.overall.n),
             cells={
-                g: GroupAccuracy(group.baselines.get(name), n=group.n) for g, group in of.items()
-            },
+                (way, g): GroupAccuracy(group.baselines.get(name), n=group.n)
+                for g, group in of.items()
+            }
+            | {OVERALL: GroupAccuracy(value, n=widest.overall.n)},
             group="baseline",
         )
         for name, value in widest.overall.baselines.items()
@@ -190,30 +195,22 @@ def _of_group(group: Group) -> GroupAccuracy:
 
 def _question_table(
     title: str,
-    entries: Sequence[QuestionRow],
-    groups: Sequence[str],
+    entries: Sequence[ScoreRow],
+    places: Sequence[Place],
     questions: Sequence[int],
     kind: Kind,
     *,
     published: bool = False,
 ) -> Table:
-    """Return the table of a section; `questions` are those of each group, if all have the same."""
+    """Return the table of a section; `questions` are those of each place, if all have the same."""
     ranked = [entry.rank is not None for entry in entries]
     overall = Column("Accuracy" if published else "Accuracy [95%]", kind=_ACCURACY, key="accuracy")
-    shares = [None if one.asked is None else (one.scored, one.asked) for one in entries]
-    frames = Column("Frames", words=True, kind=Kind(lambda name: one_line(name, 40)), key="frames")
-    run = Column("Run", words=True, kind=NAMES[published], key="run")
-    found: list[tuple[Column, Sequence[Any]]] = [
-        (Column("#", kind=COUNT, key="rank"), [one.rank for one in entries]),
-        (run, [one.name for one in entries]),
-        (frames, [one.frames for one in entries]),
-        (Column("Scored", kind=SHARE, key="scored"), shares),
-        (overall, marked(overall, [one.overall for one in entries], ranked)),
-    ]
-    for group, n in zip_longest(groups, questions):
-        under = "" if n is None else thousands(n)
-        column = Column(cut(one_line(group), 30), under=under, kind=kind, key=group)
-        found.append((column, marked(column, [one.cells.get(group) for one in entries], ranked)))
+    found = about_rows(entries, published=published)
+    found.append((overall, marked(overall, list(map(_overall, entries)), ranked)))
+    for place, n in zip_longest(places, questions):
+        under, name = "" if n is None else thousands(n), place[1]
+        column = Column(cut(one_line(name), 30), under=under, kind=kind, key=name)
+        found.append((column, marked(column, [one.cells.get(place) for one in entries], ranked)))
     # Published tables do not say how many are scored, and some have no overall accuracy.
     table = table_of(title, found).known()
     parts = groupby(zip(entries, table.rows, strict=True), key=lambda pair: pair[0].group)
@@ -226,7 +223,7 @@ def _question_table(
 
 
 def _published_questions(table: Mapping[str, Any]) -> Section:
-    def rows_of(kind: str) -> list[QuestionRow]:
+    def rows_of(kind: str) -> list[ScoreRow]:
         return [_published_row(table, name, kind) for name in table.get(kind, {})]
 
     models = rows_of("rows")
@@ -234,15 +231,20 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
     if "questions" in table:
         models = with_ranks(models, lambda row: (_accuracy(row),))
     entries = [*models, *rows_of("baselines")]
-    counts = "counts" in table
+    counts, way = "counts" in table, table["by"]
     kind = _COUNTS if counts else _HUNDREDTHS if table.get("decimals") == 2 else _TENTHS
-    best = models[0].overall
+    best = _overall(models[0])
     return Section(
         entries=entries,
         tables={
             "overall": _question_table(
                 "Replies" if counts else "Accuracy, in percent",
-                *(entries, table["columns"], table.get("questions", []), kind),
+                *(
+                    entries,
+                    [(way, name) for name in table["columns"]],
+                    table.get("questions", []),
+                    kind,
+                ),
                 published=True,
             )
         },
@@ -256,20 +258,20 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
     )
 
 
-def _published_row(table: Mapping[str, Any], name: str, kind: str) -> QuestionRow:
+def _published_row(table: Mapping[str, Any], name: str, kind: str) -> ScoreRow:
     """Return a row: one number for each column, then the overall accuracy if there is one."""
     total = table["overall_questions"]
     numbers = [v if "counts" in table else fraction(v) for v in table[kind][name]]
-    overall = GroupAccuracy(numbers.pop(), n=total) if "questions" in table else None
+    cells = {}
+    if "questions" in table:
+        cells[OVERALL] = GroupAccuracy(numbers.pop(), n=total)
     each = table.get("questions", [total] * len(numbers))
+    for column, value, n in zip(table["columns"], numbers, each, strict=True):
+        cells[table["by"], column] = GroupAccuracy(value, n=n)
     frames = table.get("frames", {}).get(name, table.get("usual_frames"))
-    return QuestionRow(
+    return ScoreRow(
         name=name,
-        overall=overall,
-        cells={
-            column: GroupAccuracy(value, n=n)
-            for column, value, n in zip(table["columns"], numbers, each, strict=True)
-        },
+        cells=cells,
         frames=frames,
         model=name,
         group="baseline" if kind == "baselines" else "",

@@ -55,33 +55,6 @@ class GroupAccuracy:
     baselines: Mapping[str, float | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class QuestionRow:
-    """A graded run, a published row or a baseline.
-
-    Attributes
-    ----------
-    overall : the accuracy; None where there is none, as in the study of answer selection
-    cells : accuracies by the section's columns
-    scored, asked : numbers of questions; None where they are not known
-    group : "diagnostic" if it saw less than the video: one frame, shuffled frames or none;
-        "baseline" if it is no model. Neither has a rank.
-    """
-
-    name: str
-    overall: GroupAccuracy | None
-    cells: Mapping[str, GroupAccuracy]
-    frames: str | None = None
-    scored: int | None = None
-    asked: int | None = None
-    rank: int | None = None
-    model: str | None = None
-    path: Path | None = None
-    group: Literal["", "diagnostic", "baseline"] = ""
-
-
-Entry = ScoreRow | QuestionRow
-EntryT = TypeVar("EntryT", bound=Entry)
 T = TypeVar("T")
 
 
@@ -97,7 +70,7 @@ class Section:
     headline : the best entry in a sentence without its end; empty where none has a value
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[ScoreRow]
     tables: Mapping[str, Table]
     page: Page
     shared: Mapping[str, Any]
@@ -215,10 +188,10 @@ def read_runs(
 
 
 def with_ranks(
-    entries: Iterable[EntryT],
-    order: Callable[[EntryT], tuple[float, ...]],
-    is_whole: Callable[[EntryT], bool] = lambda _: True,
-) -> list[EntryT]:
+    entries: Iterable[ScoreRow],
+    order: Callable[[ScoreRow], tuple[float, ...]],
+    is_whole: Callable[[ScoreRow], bool] = lambda _: True,
+) -> list[ScoreRow]:
     """Return entries best first; ties share a rank; incomplete entries come last, without one."""
     ordered = sorted(entries, key=lambda entry: (*order(entry), entry.name))
     whole = [entry for entry in ordered if is_whole(entry)]
@@ -239,7 +212,7 @@ def not_ranked(what: str, names: Sequence[str]) -> list[str]:
     return [line] if names else []
 
 
-def standing(rows: Sequence[Entry]) -> str:
+def standing(rows: Sequence[ScoreRow]) -> str:
     """Return the place of the first row among those with a rank, to follow its value."""
     ranks = [row.rank for row in rows if row.rank is not None]
     return highest_of(len(ranks), ranks.count(ranks[0]) - 1) if len(ranks) > 1 else ""
@@ -255,7 +228,7 @@ def fraction(printed: float | None) -> float | None:
     return None if printed is None else round(printed / 100, 6)
 
 
-def published_page(title: str, source: Mapping[str, Any], rows: Sequence[Entry]) -> Page:
+def published_page(title: str, source: Mapping[str, Any], rows: Sequence[ScoreRow]) -> Page:
     """Return the title, source and remarks of published rows; a remark belongs to one row."""
     known = source.get("remarks", {})
     return Page(

@@ -184,7 +184,6 @@ class Correlations(Result, ResultModel):
         return max(own or those, key=lambda t: t.kappa.value or 0.0, default=None)
 
     def _of_elements(self, truth: str, given: str) -> list[Table]:
-        """Return two tables of a judge: coefficients by type, and the labels themselves."""
         those = [t for t in self.elements.tables if (t.truth, t.given) == (truth, given)]
         whole = next(t for t in those if t.by == "all")
         truth, given = one_line(truth), one_line(given)
@@ -219,7 +218,6 @@ class Correlations(Result, ResultModel):
         return [kappas, labels]
 
     def _missing(self, *, full: bool) -> list[str]:
-        """Return why correlations have no value or no interval, and in full comparisons no p."""
         named = [(r, f"{one_line(r.metric)}, {_where(r)}") for r in self.results]
         pairs = [
             (c.reason, f"{one_line(c.first)} − {one_line(c.second)}, {_where(c)}")
@@ -238,7 +236,6 @@ def _who(r: Correlation | ComparisonResult) -> tuple[str, str | None]:
 
 
 def _order(r: Correlation) -> tuple[int, bool, float]:
-    """Order by statistic, then the best metric first."""
     return _STATISTICS.index(r.statistic), r.value is None, -(r.value or 0.0)
 
 
@@ -274,7 +271,6 @@ def _causes(what: str, found: Sequence[tuple[str | None, str]], lacks: str) -> l
 
 
 def _title(results: Sequence[Correlation]) -> str:
-    """Return whose score the results are about, and how captions are grouped."""
     one = results[0]
     ties = next((r.ties.human for r in results if r.ties.human is not None), None)
     human = _of_human(*_who(one))
@@ -284,7 +280,6 @@ def _title(results: Sequence[Correlation]) -> str:
 
 
 def _all_values(results: Iterable[Correlation]) -> list[Table]:
-    """Return a table for each human score and grouping that has a value."""
     ways: dict[tuple[Any, ...], list[Correlation]] = {}
     for r in results:
         ways.setdefault((*_who(r), r.grouping), []).append(r)
@@ -399,7 +394,6 @@ def _difference(c: ComparisonResult) -> list[object]:
 
 
 def _ceilings(raters: Raters) -> tuple[list[Table], list[str]]:
-    """Return the ceilings of human scores, and notes on how raters agree."""
     count = len(raters.names)
     if count < 2:
         return [], []

@@ -34,15 +34,13 @@ def compared_elements(
 ) -> tuple[Elements, list[Notice]]:
     """Compare the verdicts of judges with human labels, of all elements and of each type.
 
+    Raises `InputError` if a labelled caption has no verdict and `missing` is "error", or no caption
+    is left.
+
     Parameters
     ----------
     reasons : why captions have no verdict, by judge and caption
     each : compare with every rater's labels instead of the majority label of each element
-
-    Raises
-    ------
-    InputError
-        A labelled caption has no verdict and `missing` is "error", or no caption is left.
     """
     lost, notices = _unjudged(table, judges, reasons, missing)
     human, tied = _human_labels(table, each=each, without=lost)

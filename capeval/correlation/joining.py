@@ -62,10 +62,7 @@ class Sources:
     def add(self, metric: MetricScores) -> None:
         """Add a metric, or more captions of it.
 
-        Raises
-        ------
-        UsageError
-            Two sources have scores of one caption.
+        Raises `UsageError` if two sources have scores of one caption.
         """
         known = self.metrics.setdefault(metric.name, metric)
         if known is metric:
@@ -144,10 +141,7 @@ def judged_runs(
     read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
     notice. `judge` is the only one of several judges of a run that counts.
 
-    Raises
-    ------
-    InputError
-        No run is judged (by `judge`), or none is of these systems.
+    Raises `InputError` if no run is judged (by `judge`), or none is of these systems.
     """
     read = partial(_measured_run, annotated=annotated, judge=judge)
     every = [*attempt(read, RunFolder.all(runs), on_notice)]
@@ -197,10 +191,7 @@ def gather(
     Verdicts of these runs that cannot be read, or without a single score, are left out with a
     notice. `columns` are the columns of files of scores by capeval's names.
 
-    Raises
-    ------
-    InputError, UsageError
-        A source is invalid, or judgments lack annotations.
+    Raises `InputError` or `UsageError` if a source is invalid, or judgments lack annotations.
     """
     sources = Sources()
     folders = [judge for one in runs for judge in one.judges]
@@ -286,7 +277,6 @@ def _judged(
     *,
     found: bool = False,
 ) -> None:
-    """Add the three measures of a judge, and its verdicts on elements."""
     reference, run = AnnotationArrays(annotations), run_around(path)
     system = _system_of(_names(run), systems) if run else None
     if run is None and len(systems) == 1:
@@ -361,10 +351,7 @@ def unmatched(
 ) -> Notice:
     """Return a notice of rated captions without a score or verdict of `name`.
 
-    Raises
-    ------
-    InputError
-        `missing` is "error".
+    Raises `InputError` if `missing` is "error".
     """
     names = [
         caption_name(key) + (f" ({reasons[key]})" if key in reasons else "")
@@ -431,7 +418,6 @@ def without_incomplete(
 
 
 def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
-    """Return the rated captions that have no score of a metric."""
     pairs = (zip(one.keys, _scores_on(one, metric)[0], strict=True) for one in human)
     return {key for pair in pairs for key, score in pair if np.isnan(score)}
 

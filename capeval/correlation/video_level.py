@@ -201,8 +201,6 @@ def _tie_share(values: Floats) -> float:
 
 @dataclass(frozen=True)
 class _Grouped:
-    """All metrics by one grouping."""
-
     scores: _Scores
     grouping: GroupingName
     seed: int
@@ -328,7 +326,6 @@ class _Way:
         )
 
     def _about(self, metric: str, *, there: bool) -> dict[str, Any]:
-        """Return the fields that results and comparisons share."""
         used = int(self.use.sum()) if there else 0
         return {
             "human": self.of.scores.human,

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import check_output, write_output
+from capeval.files.jsonl import check_output, collection_paused, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.money import Meter
 from capeval.llm.types import EndpointOptions
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.grades import Grades, grades_file
-from capeval.mcq.grading import Graded, collection_paused, count_grades
+from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.question_files import load_questions
 from capeval.mcq.responses import (
     benchmark_files,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from capeval.files.jsonl import collection_paused
 from capeval.mcq.grades import GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.strategies import Decision, ReplyToGrade
 from capeval.mcq.tags import FLAGS, grouped
@@ -22,21 +21,6 @@ from capeval.stats.video_ratios import VideoRatios
 
 _ALL = ("overall", "all")
 _Places = NDArray[np.intp]
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pause the search for cycles, which takes half of the time of loading 100,000 responses."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            # All objects count as old, and are not searched at once.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
 
 
 @dataclass

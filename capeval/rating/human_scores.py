@@ -94,10 +94,7 @@ def relations_of(
 ) -> dict[tuple[Key, int], Relations | None]:
     """Return the labels of each caption by each rater, None if some elements lack a label.
 
-    Raises
-    ------
-    InputError
-        A label is of a video or an element that is not annotated.
+    Raises `InputError` if a label is of a video or an element that is not annotated.
     """
     known = {index: annotation.elements for index, annotation in annotations.items()}
     given: dict[tuple[Key, int], dict[str, Relation]] = defaultdict(dict)

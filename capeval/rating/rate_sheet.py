@@ -342,7 +342,6 @@ def _sources(o: SheetOptions) -> list[Source]:
 def _urls(
     source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the URL of each video relative to the page, and why videos have none."""
     if folder is None and source.annotations_path == SAMPLE:
         folder = sample_folder() / "videos"
     if folder is None:

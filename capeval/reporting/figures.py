@@ -264,7 +264,6 @@ def _lines(axes: Any, grid: Grid) -> _Named:
 
 
 def _forest(axes: Any, forest: Forest) -> _Named:
-    """Draw each difference with its interval; p is in the row's name."""
     values, ends = _percent([row.of for row in forest.rows])
     axes.axvline(0, color=_GREY, linewidth=0.7)
     axes.errorbar(values, range(len(values)), xerr=ends, linestyle="none", **_look(0))
@@ -280,7 +279,6 @@ def _forest(axes: Any, forest: Forest) -> _Named:
 
 
 def _scatter(axes: Any, scatter: Scatter) -> _Named:
-    """Draw a point for each caption, with a colour and a marker for each system."""
     named = []
     for number, (system, points) in enumerate(scatter.points.items()):
         x, y = zip(*points, strict=True)
@@ -294,7 +292,6 @@ def _scatter(axes: Any, scatter: Scatter) -> _Named:
 
 
 def _rows(axes: Any, labels: Sequence[str], inches: float) -> None:
-    """Name the rows, the first at the top, and give each its height."""
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.figure.set_figheight(_AROUND + inches * len(labels))

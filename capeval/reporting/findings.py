@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
-from capeval.reporting.inspect import EventView, VideoCard
-from capeval.schema import ELEMENT_TYPES, Relation
-from capeval.scoring import FEWEST_VIDEOS, Scores
+from capeval.schema import RELATIONS, Annotation, Relation, Scored
+from capeval.scoring import FEWEST_VIDEOS, GROUPS, Scores
 from capeval.scoring.counts import WAYS
+from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import scores_by
 from capeval.show.numbers import interval, percent, place_name, thousands
 from capeval.text import counted
@@ -83,48 +85,78 @@ class MissedElements:
     contradicted: int
 
 
-def findings_of(cards: Sequence[VideoCard], scores: Scores) -> Findings:
+class _Event(NamedTuple):
+    """A reference event: whether it is matched, and the weights and verdicts of its elements."""
+
+    matched: bool
+    elements: Sequence[tuple[int, Relation]]
+
+    def weight(self, *verdicts: Relation) -> int:
+        return sum(weight for weight, verdict in self.elements if verdict in verdicts)
+
+
+def _judged(annotation: Annotation, verdict: Scored) -> list[_Event]:
+    return [
+        _Event(
+            number in verdict.matches,
+            [(e.weight, label) for e, label in zip(event.visual_elements, labels, strict=True)],
+        )
+        for number, (event, labels) in enumerate(
+            zip(annotation.events, verdict.relations, strict=True), start=1
+        )
+    ]
+
+
+def findings_of(run: JudgedRun) -> Findings:
     """Return the weaknesses of a run."""
-    scored = [card for card in cards if card.status == "scored"]
-    shares = _shares(scored)
+    scores = run.scores
+    scored = run.scored
+    videos = [_judged(one, scored[one.index]) for one in run.annotations if one.index in scored]
+    events = [event for video in videos for event in video]
+    shares = _shares(scores)
     sentences = {
         "Weakest type": _ends(scores, "type"),
         "Lacking or contradicted": _weight(shares),
-        "Highest weight": _main(scored),
-        "Unmentioned events": _events(scored),
-        "Beginning and end": _order(scored),
+        "Highest weight": _main(events),
+        "Unmentioned events": _events(events),
+        "Beginning and end": _order(videos),
         "Weakest kind of video": _ends(scores, "visual_characteristic"),
         "Weakest by events": _ends(scores, "events"),
         "Weakest by elements": _ends(scores, "elements"),
         "Weakest domain": _ends(scores, "domain"),
         "Unmatched events": _unmatched(scores),
     }
-    if not scored:
+    if not videos:
         sentences = dict.fromkeys(sentences, "No video is scored.")
-    totals = [(card.index, card.scores["all"]) for card in scored]
+    totals = [(index, of["all"]) for index, of in scores.videos.items()]
     losses = [LostWeight(index, of.total - of.entailed, of.total) for index, of in totals]
     losses.sort(key=lambda loss: -loss.lost)
     return Findings(sentences, shares, tuple(loss for loss in losses[:_MOST_LOSSES] if loss.lost))
 
 
-def missed_elements(runs: Sequence[Sequence[VideoCard]]) -> MissedElements:
+def missed_elements(runs: Sequence[JudgedRun]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
     Those that most repeats of all runs miss come first; of equals the contradicted, then those of
     the video that lost the most weight.
     """
     found: list[tuple[tuple[float, ...], Missed]] = []
-    for cards in zip(*runs, strict=True):
-        scored = [card for card in cards if card.status == "scored"]
-        lost = sum(of.total - of.entailed for of in (card.scores["all"] for card in scored))
-        for places in zip(*(card.elements for card in scored), strict=True):
-            element = places[0]
-            votes = [vote for one in places for vote in (one.votes or (one.relation,))]
+    for annotation in runs[0].annotations:
+        index = annotation.index
+        judged = [
+            (run.scored[index], run.scores.videos[index]["all"])
+            for run in runs
+            if index in run.scored
+        ]
+        lost = sum(of.total - of.entailed for _, of in judged)
+        verdicts = [vote.relations for one, _ in judged for vote in (one.repeats or (one,))]
+        labels = zip(*(chain.from_iterable(one) for one in verdicts), strict=True)
+        for (place, element), votes in zip(annotation.elements.items(), labels, strict=False):
             missed = sum(vote != "entailment" for vote in votes)
             if element.weight == _MAIN and missed:
                 wrong = votes.count("contradiction")
-                of = (scored[0].index, element.id, element.type, element.content)
-                order = -missed / len(votes), -wrong / len(votes), -lost / len(scored)
+                of = (index, place, element.type, element.content)
+                order = -missed / len(votes), -wrong / len(votes), -lost / len(judged)
                 found.append((order, Missed(*of, missed, wrong, len(votes))))
     of_each: dict[str, Missed] = {}
     for _, one in sorted(found, key=lambda pair: pair[0]):
@@ -137,13 +169,13 @@ def missed_elements(runs: Sequence[Sequence[VideoCard]]) -> MissedElements:
     )
 
 
-def _shares(cards: Sequence[VideoCard]) -> tuple[Share, ...]:
+def _shares(scores: Scores) -> tuple[Share, ...]:
     rows = []
-    for group in ("all", *ELEMENT_TYPES):
-        scores = [card.scores[group] for card in cards if group in card.scores]
-        entailed = sum(score.entailed for score in scores)
-        contradicted = sum(score.contradicted for score in scores)
-        lacked = sum(score.total for score in scores) - entailed - contradicted
+    for group in GROUPS:
+        of_videos = [of[group] for of in scores.videos.values() if group in of]
+        entailed = sum(score.entailed for score in of_videos)
+        contradicted = sum(score.contradicted for score in of_videos)
+        lacked = sum(score.total for score in of_videos) - entailed - contradicted
         weights: dict[Relation, int] = {
             "entailment": entailed,
             "contradiction": contradicted,
@@ -202,8 +234,8 @@ def _weight(shares: Sequence[Share]) -> str:
     return text
 
 
-def _main(cards: Sequence[VideoCard]) -> str:
-    relations = [e.relation for card in cards for e in card.elements if e.weight == _MAIN]
+def _main(events: Sequence[_Event]) -> str:
+    relations = [verdict for one in events for weight, verdict in one.elements if weight == _MAIN]
     if not relations:
         return "No element has the highest weight."
     lacked, wrong = relations.count("lack"), relations.count("contradiction")
@@ -214,36 +246,31 @@ def _main(cards: Sequence[VideoCard]) -> str:
     )
 
 
-def _events(cards: Sequence[VideoCard]) -> str:
-    events = [event for card in cards for event in card.events]
+def _events(events: Sequence[_Event]) -> str:
     silent = [event for event in events if not event.matched]
-    lost = _lacked(events)
+    lost = sum(event.weight("lack") for event in events)
     if not lost or not silent:
         return "None: every reference event is matched by a candidate event."
     return (
         f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
-        f"by no candidate event; {percent(_lacked(silent) / lost)}% of the lacking weight "
-        "is lost with them; the rest is detail in events that the captions mention."
+        f"by no candidate event; {percent(sum(one.weight('lack') for one in silent) / lost)}% of "
+        "the lacking weight is lost with them; the rest is detail in events that the captions "
+        "mention."
     )
 
 
-def _lacked(events: Iterable[EventView]) -> int:
-    return sum(e.weight for event in events for e in event.elements if e.relation == "lack")
-
-
-def _order(cards: Sequence[VideoCard]) -> str:
-    several = [card for card in cards if len(card.events) > 1]
+def _order(videos: Sequence[Sequence[_Event]]) -> str:
+    several = [events for events in videos if len(events) > 1]
     if len(several) < FEWEST_VIDEOS:
         return f"Too few videos of two events or more: {FEWEST_VIDEOS} are needed."
-    videos = f"{counted(len(several), 'video')} of two events or more"
     parts = []
     for place in (0, -1):
-        elements = [element for card in several for element in card.events[place].elements]
-        entailed = sum(e.weight for e in elements if e.relation == "entailment")
-        parts.append(percent(entailed / sum(e.weight for e in elements)))
+        entailed = sum(events[place].weight("entailment") for events in several)
+        total = sum(events[place].weight(*RELATIONS) for events in several)
+        parts.append(percent(entailed / total))
     return (
-        f"In {videos}, captions entail {parts[0]}% of the first event's weight and {parts[1]}% of "
-        "the last one's."
+        f"In {counted(len(several), 'video')} of two events or more, captions entail {parts[0]}% "
+        f"of the first event's weight and {parts[1]}% of the last one's."
     )
 
 

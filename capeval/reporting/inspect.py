@@ -106,6 +106,30 @@ def named_label(label: HumanLabel) -> str:
     return " ".join(LABELS[label])
 
 
+def differs(label: HumanLabel, relation: Relation | None) -> bool:
+    """Return whether a human label differs from a verdict, on the scale of the label."""
+    covered = "covered" if relation == "entailment" else "not covered"
+    return relation is not None and label not in (relation, covered)
+
+
+def labels_of(
+    human: HumanLabels | None, run: JudgedRun, index: str
+) -> Mapping[str, Mapping[str, HumanLabel]]:
+    """Return the human labels of one video by element id, then by rater.
+
+    In human files, the system is the run's name or the captions' model.
+    """
+    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
+    return next(filter(None, systems), {})
+
+
+def status_of(run: JudgedRun, index: str) -> Status:
+    """Return whether a video has a verdict in a run, or what is missing."""
+    if index in run.judgments:
+        return run.judgments[index].status
+    return "unjudged" if index in run.captions else "uncaptioned"
+
+
 @dataclass(frozen=True)
 class ElementView:
     """An annotated element and its verdict.
@@ -126,12 +150,8 @@ class ElementView:
 
     @property
     def disputed_by(self) -> tuple[str, ...]:
-        """The human raters whose label differs from the verdict, on the scale of the label."""
-        covered = "covered" if self.relation == "entailment" else "not covered"
-        alike = (self.relation, covered)
-        return tuple(
-            rater for rater, label in self.human.items() if self.relation and label not in alike
-        )
+        """The human raters whose label differs from the verdict."""
+        return tuple(rater for rater, label in self.human.items() if differs(label, self.relation))
 
 
 @dataclass(frozen=True)
@@ -217,7 +237,6 @@ class VideoCard(Result):
         print_pages(self.pages(full=full), console)
 
     def _facts(self) -> list[str]:
-        """Return a line about human labels, if there are any, and one about the video."""
         lines = []
         labelled = [one for one in self.elements if one.human and one.relation]
         if labelled:
@@ -243,9 +262,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     scored = run.scored.get(index)
     matches = scored.matches if scored else ()
-    # In human files the system is the run's name or the captions' model.
-    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
-    labels = next(filter(None, systems), {})
+    labels = labels_of(human, run, index)
 
     def element(event: int, place: int, given: VisualElement) -> ElementView:
         known = f"{event + 1}.{place + 1}"
@@ -267,7 +284,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
         video=annotation.video,
         characteristics=annotation.visual_characteristic,
         domain=annotation.domain,
-        status=judgment.status if judgment else "unjudged" if caption else "uncaptioned",
+        status=status_of(run, index),
         reason=judgment.reason if judgment else None,
         caption=caption.caption if caption else None,
         candidate_events=scored.candidate_events if scored else (),
@@ -289,11 +306,6 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
         inputs=judgment.inputs if judgment else None,
         provenance=judgment.provenance if judgment else None,
     )
-
-
-def cards_of(run: JudgedRun, human: HumanLabels | None = None) -> list[VideoCard]:
-    """Return the cards of all annotated videos, in the annotations' order."""
-    return [card_of(run, annotation, human) for annotation in run.annotations]
 
 
 def load_human_labels(

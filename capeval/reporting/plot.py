@@ -219,10 +219,7 @@ def scatters_of(
     scores of a caption are averaged. Systems in `order` come first, so that they look the same as
     in other figures of these runs.
 
-    Raises
-    ------
-    InputError
-        A judge scored none of the rated captions.
+    Raises `InputError` if a judge scored none of the rated captions.
     """
     found: list[Scatter] = []
     warnings: list[Notice] = [*inputs.warnings]

@@ -146,7 +146,7 @@ def report(o: ReportOptions) -> Report:
     )
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
-    return Report(file, len(page.encode("utf-8")), scores)
+    return Report(file, file.stat().st_size, scores)
 
 
 def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
@@ -164,7 +164,6 @@ def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
 
 
 def _check_overwrite(file: Path) -> None:
-    """Refuse to replace a file that is not a report."""
     if not file.is_file():
         return
     with file.open("rb") as stream:
@@ -176,7 +175,6 @@ def _check_overwrite(file: Path) -> None:
 def _check_labels(
     labels: HumanLabels, file: Path, runs: Mapping[str, JudgedRun], on_notice: Notices
 ) -> None:
-    """Report how many labels cannot be shown."""
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
     (first, *_) = runs.values()
     known = {index: {*one.elements} for index, one in first.annotated.items()}
@@ -201,7 +199,6 @@ def _check_labels(
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:
-    """Return the file of each video, and why others have none."""
     folder = default_videos(run.annotations_path) if o.videos is None else Path(o.videos)
     if o.videos is not None or folder.is_dir():
         return VideoFolder(folder).find_all(run.annotations)
@@ -235,7 +232,6 @@ def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, 
 def _strips(
     files: Mapping[str, Path], missing: Mapping[str, VideoError], o: ReportOptions
 ) -> dict[str, Strip]:
-    """Return the frames of each video, and give notice of the reason where there are none."""
     total = len(files) + len(missing)
     many = total > _MANY_VIDEOS
     if o.frames is None and many:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,14 +13,29 @@ from markupsafe import Markup
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison, Contender, Difference, PairDifference
 from capeval.comparing.sections import LEAST_SCORED
+from capeval.files.jsonl import collection_paused
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
-from capeval.reporting.inspect import LABELS, HumanLabels, VideoCard, cards_of, named_label
-from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, RELATIONS, HumanLabel, Usage
+from capeval.reporting.inspect import (
+    LABELS,
+    HumanLabels,
+    differs,
+    labels_of,
+    named_label,
+    status_of,
+)
+from capeval.schema import (
+    CHARACTERISTICS,
+    ELEMENT_TYPES,
+    RELATIONS,
+    Annotation,
+    HumanLabel,
+    Relations,
+    Usage,
+)
 from capeval.schema.annotation import Weight
-from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
-from capeval.scoring.counts import COUNTS
+from capeval.scoring import FEWEST_VIDEOS, GROUPS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, VideoScore, is_narrow
 from capeval.scoring.signature import unlikeness
@@ -87,9 +102,9 @@ class ReportedRun:
     letter: str
     name: str
     run: JudgedRun
-    cards: tuple[VideoCard, ...]
 
 
+@collection_paused()
 def report_html(
     runs: Mapping[str, JudgedRun],
     *,
@@ -110,9 +125,7 @@ def report_html(
     prices : the user's own, which override those packaged
     """
     shown = [
-        ReportedRun(
-            letter_of(place), one_line(storable(name), 120), run, tuple(cards_of(run, human))
-        )
+        ReportedRun(letter_of(place), one_line(storable(name), 120), run)
         for place, (name, run) in enumerate(runs.items())
     ]
     heads = [_head(one, prices) for one in shown]
@@ -122,7 +135,7 @@ def report_html(
     overall = [one.run.scores.overall.all for one in shown]
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
     narrow = narrow or bool(differences and differences.get("narrow"))
-    data = payload(shown, strips, urls)
+    data = payload(shown, human, strips, urls)
     page = page_html(
         _HERE / "report.html.jinja",
         data,
@@ -150,8 +163,8 @@ def report_html(
             for grid in breakdowns({f"{one.letter} {one.name}": one.run for one in shown}).values()
             if any(grid.sizes)
         ],
-        place_of={card.index: place for place, card in enumerate(shown[0].cards)},
-        missed=missed_elements([one.cards for one in shown]),
+        place_of={one.index: place for place, one in enumerate(shown[0].run.annotations)},
+        missed=missed_elements([one.run for one in shown]),
         several=len(shown) > 1,
         fewest=FEWEST_VIDEOS,
         baseline_note=BASELINE_NOTE,
@@ -197,7 +210,6 @@ def _filters(data: Mapping[str, Any]) -> list[tuple[str, str, list[tuple[Any, st
 
 
 def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any]:
-    """Return the first part of the page about a run, as the template reads it."""
     scores, overall = one.run.scores, one.run.scores.overall.all
     measures = {"F1": overall.f1, "Precision": overall.precision, "Recall": overall.recall}
     return {
@@ -205,7 +217,7 @@ def _head(one: ReportedRun, prices: Mapping[str, Price] | None) -> dict[str, Any
         "measures": measures,
         # Whether a value has no interval because there are too few videos.
         "few": any(of.value is not None and of.low is None for of in measures.values()),
-        "findings": findings_of(one.cards, scores),
+        "findings": findings_of(one.run),
         "cost": _cost(one.run, prices),
         "baseline": bool(scores.settings.get("baseline")),
     }
@@ -322,27 +334,27 @@ def notices(shown: Sequence[ReportedRun]) -> list[str]:
 # seconds, measures and gaps are rounded texts, since the script rounds nothing. Empty fields are
 # left out.
 
-VideoScores = Mapping[str, Mapping[str, VideoScore]]
-
 
 def payload(
     shown: Sequence[ReportedRun],
+    human: HumanLabels | None = None,
     strips: Strips | None = None,
     urls: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the data of runs that are judged with the same annotations."""
-    domains = sorted({card.domain for card in shown[0].cards if card.domain})
+    runs = {one.letter: one.run for one in shown}
+    annotations = shown[0].run.annotations
+    domains = sorted({one.domain for one in annotations if one.domain})
     raters = sorted(
         {
             rater
-            for one in shown
-            for card in one.cards
-            for element in card.elements
-            for rater in element.human
+            for run in runs.values()
+            for one in annotations
+            for element, labels in labels_of(human, run, one.index).items()
+            if element in one.elements
+            for rater in labels
         }
     )
-    scores = {one.letter: one.run.scores.videos for one in shown}
-    place_of = {rater: place for place, rater in enumerate(raters)}
     return {
         "types": list(ELEMENT_TYPES),
         "characteristics": list(CHARACTERISTICS),
@@ -352,93 +364,103 @@ def payload(
         "labelled": bool(raters),
         "runs": [{"letter": one.letter, "name": one.name} for one in shown],
         "videos": [
-            _video(cards, scores, domains, place_of, strips or {}, urls or {})
-            for cards in zip(*(one.cards for one in shown), strict=True)
+            _full(
+                **_video(one, (strips or {}).get(one.index, []), (urls or {}).get(one.index)),
+                domain=domains.index(one.domain) if one.domain else None,
+                gaps=_gaps(runs, one.index),
+                runs=[
+                    _judged(run, one, labels_of(human, run, one.index), raters)
+                    for run in runs.values()
+                ],
+            )
+            for one in annotations
         ],
     }
 
 
-def _video(
-    cards: Sequence[VideoCard],
-    scores: Mapping[str, VideoScores],
-    domains: Sequence[str],
-    raters: dict[str, int],
-    strips: Strips,
-    urls: Mapping[str, str],
-) -> dict[str, Any]:
-    card = cards[0]
-    strip = strips.get(card.index, [])
-    of_runs = {letter: of_run.get(card.index) or {} for letter, of_run in scores.items()}
-    return _full(
-        index=card.index,
-        file=card.video if card.video != card.index else None,
-        url=urls.get(card.index),
-        kinds=[CHARACTERISTICS.index(name) for name in card.characteristics],
-        domain=domains.index(card.domain) if card.domain else None,
-        events=[
-            [
-                event.text,
-                [[e.content, ELEMENT_TYPES.index(e.type), e.weight] for e in event.elements],
-                *([] if event.start is None else [event.start]),
-            ]
-            for event in card.events
-        ],
-        frames=strip if isinstance(strip, str) else [[tenths(time), webp] for time, webp in strip],
-        gaps={
-            one + other: [_gap(of_runs[one], of_runs[other], group) for group in GROUPS]
-            for one, other in combinations(of_runs, 2)
-        },
-        runs=[
-            _judged(one, of_run, raters)
-            for one, of_run in zip(cards, of_runs.values(), strict=True)
-        ],
-    )
+def _video(annotation: Annotation, strip: Strip, url: str | None) -> dict[str, Any]:
+    events = [
+        [
+            event.event,
+            [[e.content, ELEMENT_TYPES.index(e.type), e.weight] for e in event.visual_elements],
+            *([] if event.start is None else [event.start]),
+        ]
+        for event in annotation.events
+    ]
+    return {
+        "index": annotation.index,
+        "file": annotation.video if annotation.video != annotation.index else None,
+        "url": url,
+        "kinds": [CHARACTERISTICS.index(name) for name in annotation.visual_characteristic],
+        "events": events,
+        "frames": strip if isinstance(strip, str) else [[tenths(at), webp] for at, webp in strip],
+    }
+
+
+def _gaps(runs: Mapping[str, JudgedRun], index: str) -> dict[str, list[str | None]]:
+    scores = {letter: run.scores.videos.get(index, {}) for letter, run in runs.items()}
+    return {
+        first + second: [
+            points(scores[second][group].f1 - scores[first][group].f1)
+            if group in scores[first] and group in scores[second]
+            else None
+            for group in GROUPS
+        ]
+        for first, second in combinations(runs, 2)
+    }
 
 
 def _judged(
-    card: VideoCard, scores: Mapping[str, VideoScore], raters: dict[str, int]
+    run: JudgedRun,
+    annotation: Annotation,
+    human: Mapping[str, Mapping[str, HumanLabel]],
+    raters: Sequence[str],
 ) -> dict[str, Any]:
-    elements = card.elements
-    scored = card.status == "scored"
-    repeats = len(elements[0].votes) if scored else 0
-    return _full(
-        status=card.status,
-        reason=card.reason,
-        caption=card.caption,
-        candidate_events=list(card.candidate_events),
-        matches=list(card.matches),
-        scores=[_numbers(scores.get(group)) for group in GROUPS] if scores else None,
-        verdicts="".join(LETTERS[e.relation] for e in elements if e.relation) if scored else None,
-        votes=[
-            "".join(LETTERS[element.votes[turn]] for element in elements) for turn in range(repeats)
+    index = annotation.index
+    fields: dict[str, Any] = {"status": status_of(run, index)}
+    if caption := run.captions.get(index):
+        fields["caption"] = caption.caption
+    if judgment := run.judgments.get(index):
+        fields |= {"reason": judgment.reason, "notes": judgment.notes}
+    relations = None
+    if scored := run.scored.get(index):
+        relations = [*chain.from_iterable(scored.relations)]
+        scores = run.scores.videos[index]
+        fields |= {
+            "candidate_events": scored.candidate_events,
+            "matches": scored.matches,
+            "scores": [_numbers(scores[group]) if group in scores else None for group in GROUPS],
+            "verdicts": _letters(scored.relations),
+            "votes": [_letters(one.relations) for one in scored.repeats],
+            "why": [
+                [place, text]
+                for place, text in enumerate(chain.from_iterable(scored.explanations or ()))
+                if text
+            ],
+        }
+    if human:
+        fields["human"] = [
+            [
+                place,
+                raters.index(rater),
+                LETTERS[label],
+                int(differs(label, relations[place] if relations else None)),
+            ]
+            for place, element in enumerate(annotation.elements)
+            for rater, label in sorted(human.get(element, {}).items())
         ]
-        if repeats > 1
-        else None,
-        notes=list(card.notes),
-        why=[[place, e.explanation] for place, e in enumerate(elements) if e.explanation],
-        human=[
-            [place, raters[rater], LETTERS[label], int(rater in element.disputed_by)]
-            for place, element in enumerate(elements)
-            for rater, label in sorted(element.human.items())
-        ],
-    )
+    return _full(**fields)
 
 
-def _numbers(one: VideoScore | None) -> list[int | str] | None:
-    if one is None:
-        return None
-    return [
-        *(getattr(one, name) for name in COUNTS),
-        *(percent(getattr(one, name)) for name in MEASURES),
-    ]
+def _letters(relations: Relations) -> str:
+    return "".join(LETTERS[label] for event in relations for label in event)
 
 
-def _gap(one: Mapping[str, VideoScore], other: Mapping[str, VideoScore], group: str) -> str | None:
-    if group not in one or group not in other:
-        return None
-    return points(other[group].f1 - one[group].f1)
+def _numbers(one: VideoScore) -> list[int | str]:
+    measures = (one.precision, one.recall, one.f1)
+    return [one.entailed, one.contradicted, one.total, *map(percent, measures)]
 
 
 def _full(**fields: Any) -> dict[str, Any]:
     # An empty caption is something; no caption is not.
-    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+    return {name: value for name, value in fields.items() if value not in (None, [], {}, ())}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -91,6 +92,12 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     result = np.stack([precision, recall, f1], axis=-1)
     result[total == 0] = np.nan
     return result
+
+
+@lru_cache(maxsize=1)  # many runs are of one set
+def arrays_of(annotations: tuple[Annotation, ...]) -> AnnotationArrays:
+    """Return a set of annotations as arrays."""
+    return AnnotationArrays(annotations)
 
 
 B = TypeVar("B")

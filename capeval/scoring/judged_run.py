@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import dumps, write_atomic
+from capeval.files.jsonl import collection_paused, dumps, write_atomic
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
@@ -33,6 +33,7 @@ from capeval.scoring.counts import (
     MEASURES,
     AnnotationArrays,
     Membership,
+    arrays_of,
     by_way,
     measures,
     memberships,
@@ -98,7 +99,7 @@ def score_judgments(
     judgments : at most one for each annotated video, in any order
     captioned : number of videos that have a caption
     """
-    reference = AnnotationArrays(annotations)
+    reference = arrays_of(tuple(annotations))
     by_index = {one.index: one for one in judgments if isinstance(one, Scored)}
     scored = {row: by_index[i] for i, row in reference.rows.items() if i in by_index}
     counts = reference.counts([*scored], [judgment.relations for judgment in scored.values()])
@@ -364,6 +365,7 @@ class JudgedRun:
         return policy if isinstance(policy, str) else None
 
 
+@collection_paused()
 def load_judged(
     name_or_path: str | Path,
     *,
@@ -393,13 +395,10 @@ def load_judged(
         loaded = annotations_of(named)
     else:
         named, loaded = "memory", annotations_in_memory(annotations)
-    judgments, captioned = stored_judgments(
+    judgments, captions = stored_judgments(
         file, loaded, ignore_unknown=ignore_unknown, repeats=repeats
     )
     run = JudgeFolder(file.parent).run
-    known = {annotation.index for annotation in loaded}
-    loaded_captions = run.read_captions() if run else ()
-    captions = {caption.index: caption for caption in loaded_captions if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,
         file=file,
@@ -408,7 +407,7 @@ def load_judged(
         annotations_path=named,
         captions=captions,
         judgments={judgment.index: judgment for judgment in judgments},
-        captioned=captioned,
+        captioned=len(captions) if run else len(judgments),
         manifest=run.read_manifest() if run else {},
     )
 

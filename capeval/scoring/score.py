@@ -85,7 +85,6 @@ def score_run(o: ScoreOptions) -> JudgedRun:
 
 
 def _content(judged: JudgedRun, out: Path, layout: str | None) -> tuple[str, str | bytes]:
-    """Return the kind and the content of --out: the scores, or the verdicts."""
     suffix = out.suffix.lower()
     if layout is None and suffix not in TABLE_SUFFIXES:
         return "scores", scores_text(judged.scores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -226,14 +226,16 @@ def is_narrow(mean: Bounded, n: int) -> bool:
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One run judged by one judge, or one row of a paper.
+    """One run as judged or graded, one row of a paper, or a baseline.
 
-    `cells` are means over videos by place, those of a paper with n = 0. Only rows with a rank can
-    have the best numbers marked. What is not known is None. `parameters` are in billions.
+    `cells` are the means of videos by place, those of a paper with n = 0, or the accuracies of
+    questions; then `captioned` counts the questions. Only rows with a rank can have the best
+    numbers marked. What is not known is None. `parameters` are in billions. `group` is "diagnostic"
+    for a run that saw less than the video, and "baseline" for no model; neither has a rank.
     """
 
     name: str
-    cells: Mapping[Place, TypeScores]
+    cells: Mapping[Place, Any]
     annotated: int | None = None
     captioned: int | None = None
     scored: int | None = None
@@ -243,6 +245,7 @@ class ScoreRow:
     frames: str | None = None
     parameters: float | None = None
     path: Path | None = None
+    group: Literal["", "diagnostic", "baseline"] = ""
 
     @classmethod
     def of(cls, name: str, scores: Scores, **more: Any) -> Self:
@@ -252,7 +255,8 @@ class ScoreRow:
     @property
     def overall(self) -> TypeScores:
         """The means over all videos and elements."""
-        return self.cells.get(OVERALL, NO_SCORES)
+        found: TypeScores = self.cells.get(OVERALL, NO_SCORES)
+        return found
 
 
 NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None)), n=0)
@@ -421,10 +425,9 @@ def score_tables(view: str, rows: Sequence[ScoreRow], *, published: bool = False
     ----------
     published : rows of a paper, whose numbers of videos and intervals are not known
     """
-    names = [row.name for row in rows]
     ranked = [row.rank is not None for row in rows]
     if view == "overall":
-        return [_overall(rows, names, ranked, published=published)]
+        return [_overall(rows, ranked, published=published)]
     found_in = {place for row in rows for place in row.cells}
     places = places_of(view) or sorted(place for place in found_in if place[0] == view)
     if not places:
@@ -432,7 +435,7 @@ def score_tables(view: str, rows: Sequence[ScoreRow], *, published: bool = False
     triple = view in ("type", "visual_characteristic")
     kind = PRF if triple else F1
     found: list[tuple[Column, Sequence[Any]]] = [
-        (_run(published=published, under="" if published else "n"), names)
+        (_run(published=published, under="" if published else "n"), [row.name for row in rows])
     ]
     for place in places:
         of_type, name = view == "type", place[1]
@@ -464,11 +467,10 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
 _PARAMETERS = Kind(billions)
 
 
-def _overall(
-    rows: Sequence[ScoreRow], names: Sequence[str], ranked: Sequence[bool], *, published: bool
-) -> Table:
-    overall = [row.overall for row in rows]
-    f1 = Column("F1" if published else "F1 [95%]", kind=VALUE if published else INTERVAL, key="f1")
+def about_rows(
+    rows: Sequence[ScoreRow], *, published: bool = False
+) -> list[tuple[Column, Sequence[Any]]]:
+    """Return the first columns of a table of runs: what they are, and how much is scored."""
     unknown = [None] * len(rows)
     captioned: Sequence[Any] = [
         None if row.captioned is None else (row.captioned, row.annotated) for row in rows
@@ -477,20 +479,26 @@ def _overall(
         captioned = unknown
     scored = [None if row.captioned is None else (row.scored, row.captioned) for row in rows]
     empty = [row.empty for row in rows] if any(row.empty for row in rows) else unknown
-    lead: list[tuple[Column, Sequence[Any]]] = [
+    return [
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
-        (_run(published=published), names),
-        (Column("Frames", kind=LINE, key="frames"), [row.frames for row in rows]),
+        (_run(published=published), [row.name for row in rows]),
+        (Column("Frames", words=True, kind=LINE, key="frames"), [row.frames for row in rows]),
         (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), captioned),
         (Column("Scored", kind=SHARE, key="scored"), scored),
         (Column("Empty", kind=COUNT, key="empty"), empty),
     ]
-    measures: list[tuple[Column, Sequence[Any]]] = [
+
+
+def _overall(rows: Sequence[ScoreRow], ranked: Sequence[bool], *, published: bool) -> Table:
+    overall = [row.overall for row in rows]
+    f1 = Column("F1" if published else "F1 [95%]", kind=VALUE if published else INTERVAL, key="f1")
+    found: list[tuple[Column, Sequence[Any]]] = [
+        *about_rows(rows, published=published),
         (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
         (f1, marked(f1, [of.f1 for of in overall], ranked)),
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""
-    return table_of("Overall: precision, recall and F1, %", [*lead, *measures], note).known()
+    return table_of("Overall: precision, recall and F1, %", found, note).known()

@@ -40,8 +40,8 @@ def stored_judgments(
     *,
     ignore_unknown: bool = False,
     repeats: int | None = None,
-) -> tuple[Sequence[Judgment], int]:
-    """Return the stored judgments of one judge as they count today, and the number of captions.
+) -> tuple[Sequence[Judgment], dict[str, Caption]]:
+    """Return the stored judgments of one judge as they count today, and their run's captions.
 
     Parameters
     ----------
@@ -49,25 +49,24 @@ def stored_judgments(
         the most that a video has if it is unknown
     """
     path = find_judgments(path)
+    run = JudgeFolder(path.parent).run
+    known = {annotation.index: annotation for annotation in annotations}
+    read = run.read_captions() if run else ()
+    captions = {caption.index: caption for caption in read if caption.index in known}
     is_table = path.suffix.lower() in TABLE_SUFFIXES
     if is_table or _is_list(path):
         load = load_element_table if is_table else load_tuna_results
         judgments: Sequence[Judgment] = load(path, annotations, ignore_unknown=ignore_unknown)
-        captioned = len(judgments)
     else:
-        folder = JudgeFolder(path.parent)
-        known = {annotation.index: annotation for annotation in annotations}
-        stored = load_judgments(path, in_run=folder.run is not None)
-        captions: dict[str, Caption] = {}
-        if folder.run:
-            captions = {caption.index: caption for caption in folder.run.read_captions()}
-            stored = {index: one for index, one in stored.items() if index in captions}
-        captioned = len((captions if folder.run else stored).keys() & known.keys())
+        stored = load_judgments(path, in_run=run is not None)
+        if run:
+            captioned = {caption.index for caption in read}
+            stored = {index: one for index, one in stored.items() if index in captioned}
         strangers = [index for index in stored if index not in known]
         if strangers and not ignore_unknown:
             raise unknown_video(strangers[0], known, file=path)
         most = max((len(votes_of(judgment)) for judgment in stored.values()), default=1)
-        repeats = repeats or folder.repeats or most or 1
+        repeats = repeats or JudgeFolder(path.parent).repeats or most or 1
         judgments = [
             in_force(one, changed_since(one, known[index], captions.get(index)), repeats)
             for index, one in stored.items()
@@ -82,7 +81,7 @@ def stored_judgments(
             f"({'; '.join(sorted(map(str, identities)))}); judge it again to make it whole",
             file=path,
         )
-    return judgments, captioned
+    return judgments, captions
 
 
 def _is_list(path: Path) -> bool:

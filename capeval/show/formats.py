@@ -39,10 +39,8 @@ FORM_OF_SUFFIX: dict[str, Format] = {
 def form_for(path: Path, form: Format) -> Format:
     """Return the format in which a file is written: by its suffix, or the one that was chosen.
 
-    Raises
-    ------
-    UsageError
-        Another format than the suffix's was chosen ("table" is the default, and no choice).
+    Raises `UsageError` if another format than the suffix's was chosen; "table", the default, is no
+    choice.
     """
     of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
     if form not in ("table", of_suffix):

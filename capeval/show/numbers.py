@@ -1,4 +1,27 @@
-"""How the numbers of results are printed. No other module rounds one."""
+"""How the numbers of results are printed. No other module rounds one.
+
+Fractions are shown in percent, their differences in points, coefficients with three decimals:
+
+>>> percent(0.5849), whole_percent(0.1551), hundredths(0.1312), tenths(12.345)
+('58.5', '16%', '13.12', '12.3')
+>>> points(0.0123), points(-0.2), points(-0.0001), signed(0.0312), signed(-0.0001)
+('+1.2', '-20.0', '0.0', '+0.031', '0.000')
+>>> coefficient(0.57249), coefficient(-0.0001), p_value(0.0312), p_value(1e-9)
+('0.572', '0.000', '0.031', '<0.001')
+>>> p_equation(0.0312), p_equation(1e-9)
+('p = 0.031', 'p < 0.001')
+>>> thousands(1234567), thousands(12.0), share(990, 1000), billions(8.0), plain_number(76.26)
+('1,234,567', '12', '990/1,000', '8B', '76.26')
+>>> money(12.3), money(0.01234), money(0.00001), file_size(491_800), file_size(1_250_000)
+('$12.30', '$0.0123', 'less than $0.0001', '492 kB', '1.2 MB')
+>>> place_name("<=15"), place_name("16-20")
+('≤15', '16-20')
+
+What is not known is a dash:
+
+>>> percent(None), points(None), coefficient(None), p_value(None), share(None, 1000)
+('–', '–', '–', '–', '–')
+"""
 
 from __future__ import annotations
 
@@ -22,38 +45,22 @@ class Bounded(Protocol):
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction as percent with one decimal.
-
-    >>> percent(0.5849), percent(None)
-    ('58.5', '–')
-    """
+    """Return a fraction as percent with one decimal."""
     return NOTHING if value is None else f"{100 * value:.1f}"
 
 
 def whole_percent(value: float | None) -> str:
-    """Return a fraction as percent without decimals.
-
-    >>> whole_percent(0.1551), whole_percent(None)
-    ('16%', '–')
-    """
+    """Return a fraction as percent without decimals."""
     return NOTHING if value is None else f"{100 * value:.0f}%"
 
 
 def plain_number(value: float) -> str:
-    """Return a number that was typed or configured, as short as it can be.
-
-    >>> plain_number(8.0), plain_number(76.26), plain_number(1e-9)
-    ('8', '76.26', '1e-09')
-    """
+    """Return a number that was typed or configured, as short as it can be."""
     return f"{value:g}"
 
 
 def billions(parameters: float | None) -> str:
-    """Return the number of a model's parameters.
-
-    >>> billions(8.0), billions(None)
-    ('8B', '–')
-    """
+    """Return the number of a model's parameters."""
     return NOTHING if parameters is None else f"{plain_number(parameters)}B"
 
 
@@ -68,29 +75,17 @@ def beside_limit(value: float, limit: float) -> str:
 
 
 def tenths(value: float) -> str:
-    """Return a measured number, such as seconds or videos a second, with one decimal.
-
-    >>> tenths(12.345)
-    '12.3'
-    """
+    """Return a measured number, such as seconds or videos a second, with one decimal."""
     return f"{value:.1f}"
 
 
 def hundredths(value: float) -> str:
-    """Return a fraction as percent with two decimals, such as a standard deviation.
-
-    >>> hundredths(0.1312)
-    '13.12'
-    """
+    """Return a fraction as percent with two decimals, such as a standard deviation."""
     return f"{100 * value:.2f}"
 
 
 def file_size(size: int) -> str:
-    """Return the size of a file.
-
-    >>> file_size(491_800), file_size(1_250_000)
-    ('492 kB', '1.2 MB')
-    """
+    """Return the size of a file."""
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
@@ -102,6 +97,8 @@ def with_ends(
     >>> from types import SimpleNamespace as Estimate
     >>> with_ends(percent, Estimate(value=0.5849, low=0.57, high=0.601))
     '58.5 [57.0, 60.1]'
+    >>> interval(Estimate(value=0.5849, low=None, high=None))
+    '58.5 [–]'
     """
     return number(of.value) + ends(number, of, missing)
 
@@ -116,51 +113,29 @@ def ends(number: Callable[[float | None], str], of: Bounded, missing: str) -> st
 
 
 def interval(of: Bounded) -> str:
-    """Return a fraction with its interval in percent; few videos have no interval.
-
-    >>> from types import SimpleNamespace as Estimate
-    >>> interval(Estimate(value=0.5849, low=None, high=None))
-    '58.5 [–]'
-    """
+    """Return a fraction with its interval in percent; few videos have no interval."""
     return with_ends(percent, of)
 
 
 def bounded(of: Bounded) -> str:
-    """Return a coefficient with its interval, if it has one.
-
-    >>> from types import SimpleNamespace as Estimate
-    >>> bounded(Estimate(value=0.5, low=0.25, high=0.75))
-    '0.500 [0.250, 0.750]'
-    """
+    """Return a coefficient with its interval, if it has one."""
     return with_ends(coefficient, of, missing="")
 
 
 def p_equation(p: float | None) -> str:
-    """Return a p-value as a sentence has it.
-
-    >>> p_equation(0.0312), p_equation(1e-9)
-    ('p = 0.031', 'p < 0.001')
-    """
+    """Return a p-value as a sentence has it."""
     return f"p {p_value(p)}".replace("p <", "p < ") if p and p < 0.001 else f"p = {p_value(p)}"
 
 
 def money(dollars: float) -> str:
-    """Return US dollars, with cents or, below ten of them, four decimals.
-
-    >>> money(12.3), money(0.01234), money(0.00001)
-    ('$12.30', '$0.0123', 'less than $0.0001')
-    """
+    """Return US dollars, with cents or, below ten of them, four decimals."""
     if 0 < dollars < 0.0001:
         return "less than $0.0001"
     return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.4f}"
 
 
 def thousands(count: float) -> str:
-    """Return a count with separators; a sum of counts may be a float.
-
-    >>> thousands(1234567), thousands(12.0)
-    ('1,234,567', '12')
-    """
+    """Return a count with separators; a sum of counts may be a float."""
     return f"{count:,.0f}"
 
 
@@ -175,42 +150,26 @@ def letter_of(place: int) -> str:
 
 
 def place_name(place: str, limit: int = 300) -> str:
-    """Return the name of a bucket as figures and pages have it.
-
-    >>> place_name("<=15"), place_name(">=31"), place_name("16-20")
-    ('≤15', '≥31', '16-20')
-    """
+    """Return the name of a bucket as figures and pages have it."""
     if place[:2] in ("<=", ">="):
         place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
     return one_line(place, limit)
 
 
 def share(part: int | None, whole: int | None) -> str:
-    """Return a part and the whole.
-
-    >>> share(990, 1000), share(None, 1000)
-    ('990/1,000', '–')
-    """
+    """Return a part and the whole."""
     if part is None or whole is None:
         return NOTHING
     return f"{thousands(part)}/{thousands(whole)}"
 
 
 def coefficient(value: float | None) -> str:
-    """Return a coefficient with three decimals.
-
-    >>> coefficient(0.57249), coefficient(-0.0001), coefficient(None)
-    ('0.572', '0.000', '–')
-    """
+    """Return a coefficient with three decimals."""
     return NOTHING if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
 def points(value: float | None) -> str:
-    """Return a difference of fractions in points, signed, with one decimal.
-
-    >>> points(0.0123), points(-0.2), points(-0.0001), points(None)
-    ('+1.2', '-20.0', '0.0', '–')
-    """
+    """Return a difference of fractions in points, signed, with one decimal."""
     if value is None:
         return NOTHING
     rounded = round(100 * value, 1)
@@ -218,21 +177,13 @@ def points(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Return a difference of coefficients with its sign.
-
-    >>> signed(0.0312), signed(-0.0001), signed(None)
-    ('+0.031', '0.000', '–')
-    """
+    """Return a difference of coefficients with its sign."""
     rounded = 0.0 if value is None else round(value, 3)
     return f"{rounded:+.3f}" if rounded else coefficient(value)
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value, a small one as a bound and never as 0.
-
-    >>> p_value(0.0312), p_value(1e-9), p_value(None)
-    ('0.031', '<0.001', '–')
-    """
+    """Return a p-value, a small one as a bound and never as 0."""
     if p is None:
         return NOTHING
     return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,8 +24,11 @@ from capeval.show.formats import (
     records_of,
     rendered,
 )
-from capeval.show.table import Page, Table
+from capeval.show.table import Page
 from capeval.text import Loss, one_line
+
+# Lines of tables are not broken, as those of rich in a notebook.
+_IN_NOTEBOOKS = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
 
 
 class Result(ABC):
@@ -94,9 +97,9 @@ class Result(ABC):
         return self.headline()
 
     def _repr_html_(self) -> str:
-        lines = self.headline().split("\n")
-        head = [f"<p><strong>{escape(line)}</strong></p>" for line in lines]
-        return "\n".join([*head, *(part for page in self.pages() for part in _html(page))])
+        console = Console(record=True, file=io.StringIO(), width=120)
+        self.show(console)
+        return console.export_html(inline_styles=True, code_format=_IN_NOTEBOOKS)
 
 
 @dataclass(frozen=True)
@@ -199,22 +202,3 @@ def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
 def write(result: Result, path: Path | str, form: Format = "json") -> None:
     """Write a result in the format of the file's suffix; `form` is that of any other suffix."""
     write_output(Path(path), result.rendered(form_for(Path(path), form)) + "\n")
-
-
-def _html(page: Page) -> list[str]:
-    lines = [*page.explained(page.tables), *page.notes, *page.warnings, *page.signatures]
-    return [*map(_table, page.tables), *(f"<p><small>{escape(one)}</small></p>" for one in lines)]
-
-
-def _table(table: Table) -> str:
-    heads = "".join(f"<th>{escape(heading)}</th>" for heading in table.header)
-    rows = []
-    for row in table.rows:
-        cells = table.shown(row)
-        span = f' colspan="{len(table.columns)}"' if len(row) == 1 else ""
-        rows.append("".join(f"<td{span}>{escape(str(cell))}</td>" for cell in cells))
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    note = f"<p><small>{escape(table.note)}</small></p>" if table.note else ""
-    title = f"<caption>{escape(table.title)}</caption>"
-    head = f"<thead><tr>{heads}</tr></thead>"
-    return f"<table>{title}{head}<tbody>{body}</tbody></table>{note}"

@@ -1,8 +1,7 @@
 """Tables of values: what their columns show, and the flat records that they become.
 
 A table's cells are values. Its columns know how to show them, and what a record of them holds. The
-formats that people read show the first (`capeval.show.formats`, `capeval.show.formats`),
-CSV and JSON hold the second.
+formats that people read show the first, CSV and JSON hold the second (`capeval.show.formats`).
 """
 
 from __future__ import annotations

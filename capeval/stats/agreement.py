@@ -112,7 +112,6 @@ def cohen_kappa(matrices: Floats) -> Coefficient:
 
 
 def _kappa(counts: NDArray[Any]) -> Floats:
-    """Return kappa of (..., k, k) counts, NaN where there is none."""
     total = counts.sum(axis=(-2, -1))
     with np.errstate(invalid="ignore", divide="ignore"):
         agreed = np.trace(counts, axis1=-2, axis2=-1) / total
@@ -182,7 +181,6 @@ def _alpha(sums: Floats) -> Floats:
 
 
 def _coefficient(value: Floats, left_out: Floats, why_missing: str) -> Coefficient:
-    """Return a value with the interval of its values without each of the videos."""
     if np.isnan(value):
         return Coefficient(None, reason=why_missing)
     return Coefficient.of(float(value), jackknife(float(value), left_out))

@@ -74,7 +74,6 @@ def _exact(filled: Floats, least: Floats, n: int) -> Floats:
 def _by_resamples(
     filled: Floats, least: Floats, resamples: int, rng: np.random.Generator
 ) -> Floats:
-    """Return p over random patterns of signs."""
     rows, columns = filled.shape
     whole = filled.sum(axis=0)
     extreme = np.zeros(columns, dtype=np.int64)

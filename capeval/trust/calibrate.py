@@ -109,7 +109,6 @@ class _Labels:
 
 
 def _read_labels(judged: JudgedRun, o: CalibrateOptions) -> _Labels:
-    """Return the labels of a judged run's captions; raises `InputError`."""
     path = find_metric(o.labels, Path(o.runs))
     if path.is_dir() or path.name == "judgments.jsonl":
         return _by_judge(path, judged, o.on_notice)
