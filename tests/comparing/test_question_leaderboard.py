@@ -44,15 +44,6 @@ def test_runs_are_ranked_and_ties_share_a_rank() -> None:
     assert found == [("rotation", "20"), ("direction", "20"), ("count", "20")]
 
 
-def test_baselines_are_in_every_section() -> None:
-    make("one", paired(1, 0.5)[0])
-    (section,) = ranked().sections
-    named = {record["run"]: record for record in section.records()}
-    assert set(named) == {"one", "chance", "frequent choice"}
-    assert named["chance"]["accuracy"] == pytest.approx(1 / 3)
-    assert named["chance"]["rank"] is None
-
-
 def test_runs_that_saw_less_have_no_rank() -> None:
     many, one = paired(1, 0.6, 0.9)
     make("many", many)
@@ -105,17 +96,6 @@ def test_published_tables_follow() -> None:
     assert "1,440" in out
 
 
-def test_first_screen_has_the_columns_that_fit() -> None:
-    _, short, _ = typed(*BOARD, "--published")
-    assert "Camera Motion" in short
-    assert "Object Location" not in short
-    assert "more columns: --full. " in short
-    assert "(continued)" not in short
-    _, full, _ = typed(*BOARD, "--published", "--full")
-    assert "Object Location" in full
-    assert "more column" not in full
-
-
 def test_nothing_to_show_is_an_error() -> None:
     with pytest.raises(InputError, match="has no graded run"):
         ranked()
@@ -130,13 +110,6 @@ def test_broken_run_is_left_out_unless_it_is_named() -> None:
     assert err.startswith("left out: ")
     with pytest.raises(InputError, match="broken"):
         ranked(["broken"])
-
-
-def test_own_columns_by_another_tag() -> None:
-    make("one", paired(1, 0.5)[0])
-    (section,) = ranked(by="frames").sections
-    assert section.tables["overall"].columns[-1].heading == "4"
-    assert "no run is broken down by nope" in typed(*BOARD, "--by", "nope")[1]
 
 
 def test_json_has_what_the_function_returns() -> None:

@@ -1,25 +1,18 @@
-"""The screens of `capeval correlate`, compared with golden files.
-
-`CAPEVAL_GOLDEN=1 pytest tests/correlation` writes them anew; look at the difference.
-"""
+"""The screens of `capeval correlate`."""
 
 from __future__ import annotations
 
-import io
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import capeval
 from capeval.correlation.correlations import Correlations
 from capeval.correlation.fields import Elements
-from capeval.show.numbers import signed
-from capeval.version import __version__
 from tests.correlation.making import labelled, make_run, write_annotations
+from tests.golden import check_golden, screen
 from tests.scoring.making import annotation, scored
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -64,36 +57,22 @@ def judged(systems: int) -> Correlations:
     return capeval.correlate("human.csv")
 
 
-def shown(found: Correlations, width: int = 80, *, full: bool = True) -> str:
-    out = io.StringIO()
-    found.show(Console(file=out, width=width, color_system=None), full=full)
-    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
-
-
-def golden(name: str, text: str) -> None:
-    file = GOLDEN / f"{name}.txt"
-    text = text.replace(f"|v:{__version__}", "")
-    if os.environ.get("CAPEVAL_GOLDEN"):
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
-
-
 def test_screens_are_the_golden_ones() -> None:
     found = rated(statistic=["kendall_b", "pearson"], grouping=["pooled", "item"], published=True)
-    golden("five-metrics-full", shown(found))
-    golden("five-metrics", shown(found, 100, full=False))
+    check_golden(GOLDEN / "five-metrics-full.txt", screen(found))
+    check_golden(GOLDEN / "five-metrics.txt", screen(found, 100, full=False))
 
 
 @pytest.mark.parametrize("systems", [4, 5])
 def test_few_systems_are_only_in_full(systems: int) -> None:
     found = judged(systems)
-    text = shown(found, full=False)
+    text = screen(found, full=False)
     if systems == 5:
-        golden("labels-of-five-systems", text)
+        check_golden(GOLDEN / "labels-of-five-systems.txt", text)
     assert any(line.startswith("system ") for line in text.splitlines()) == (systems == 5)
     for words in ("Pearson r", "Human recall", "means of systems"):
         assert words not in text
-        assert words in shown(found)
+        assert words in screen(found)
 
 
 def test_the_headline_does_without_metrics_elements_and_tau() -> None:
@@ -105,36 +84,3 @@ def test_the_headline_does_without_metrics_elements_and_tau() -> None:
     assert neither.headline() == "No metric has a correlation with a human score."
     only = rated({"[b]m": 0.3}, statistic=["pearson"], grouping=["pooled"])
     assert only.headline().startswith("[b]m has the highest Pearson r of 2 metrics with the human")
-
-
-def test_a_protocol_of_one_grouping_has_a_row_for_each_of_many_metrics() -> None:
-    found = rated({f"judge-{n}": n / 5 for n in range(12)}, protocol="tuna", published=True)
-    text = shown(found, full=False)
-    lines = text.splitlines()
-    (heading,) = [at for at, line in enumerate(lines) if line.startswith("Metric ")]
-    assert lines[heading].split("  ")[-1].strip() == "Pearson r [95%]"
-    rows = [line.split()[0] for line in lines[heading + 2 : heading + 15]]
-    assert sorted(rows) == sorted(["constant", *(f"judge-{n}" for n in range(12))])
-    assert text.index("Published in TUNA") > text.index("judge-11")
-    assert "more row" not in text
-
-
-def test_of_two_metrics_the_better_one_comes_first() -> None:
-    found = rated()
-    (table,) = [t for t in found.pages(full=True)[0].tables if t.title == "Metrics compared"]
-    shown_rows = [[*map(str, table.shown(row))] for row in table.rows if len(row) > 1]
-    (row,) = [r for r in shown_rows if r[:2] == ["Kendall tau-b", "clair − lexical-2"]][:1]
-    (stored,) = [
-        c
-        for c in found.comparisons
-        if (c.first, c.second, c.statistic, c.grouping)
-        == ("lexical-2", "clair", "kendall_b", "pooled")
-    ]
-    assert row[2].startswith(f"{signed(-(stored.difference or 0))} [")
-    assert all(cells[2][0] in "+0" for cells in shown_rows)
-
-
-def test_each_table_of_values_has_its_legend_in_latex() -> None:
-    found = rated(statistic=["kendall_b"])
-    assert found.rendered("latex").count("the share of the compared pairs") == 4
-    assert found.rendered("markdown").count("the share of the compared pairs") == 1

@@ -25,7 +25,7 @@ from capeval.reporting.figures import (
 )
 from capeval.reporting.plot import scatters_of
 from capeval.scoring import Estimate, TypeScores
-from tests.comparing.test_comparison_tables import example
+from tests.comparing.making import example
 from tests.scoring.making import annotation, scored
 
 TYPES = ("camera", "scene", "action", "attribute")

@@ -1,21 +1,14 @@
-"""The screen of `capeval judge` and `capeval score`, compared with a golden file.
-
-`CAPEVAL_GOLDEN=1 pytest tests/scoring` writes it anew; look at the difference.
-"""
+"""The screen of `capeval judge` and `capeval score`."""
 
 from __future__ import annotations
 
-import io
-import os
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from capeval.schema import Provenance, Scored, Unscored, Verdict
 from capeval.scoring import Scores
 from capeval.scoring.scores import RunScores, coverage, scores_headline
-from capeval.version import __version__
+from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
 from tests.scoring.making import relations, scored, scores
 
@@ -49,18 +42,10 @@ def results() -> dict[str, Scores]:
     }
 
 
-def shown(results: dict[str, Scores], width: int, *, full: bool = False) -> str:
-    out = io.StringIO()
-    RunScores(results).show(Console(file=out, width=width, color_system=None), full=full)
-    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
-
-
 def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
-    text = shown(results(), 80).replace(f"|v:{__version__}", "")
-    if os.environ.get("CAPEVAL_GOLDEN"):
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert text == GOLDEN.read_text(encoding="utf-8")
-    full = shown(results(), 80, full=True)
+    text = screen(RunScores(results()), full=False)
+    check_golden(GOLDEN, text)
+    full = screen(RunScores(results()))
     for what in ("domain", "number of events", "number of elements"):
         assert f"By {what}" not in text
         assert f"By {what}" in full
@@ -76,7 +61,7 @@ def test_headline_is_a_sentence_about_the_best_run() -> None:
 
 
 def test_markup_in_names_stays_text_and_control_characters_are_shown() -> None:
-    text = shown({"\x1b[31m\n[bold]x[/bold]": results()["perfect"]}, 170)
+    text = screen(RunScores({"\x1b[31m\n[bold]x[/bold]": results()["perfect"]}), 170)
     assert "\x1b" not in text
     assert r"\x1b[31m [bold]x[/bold]: captioned 10/10" in text
 
