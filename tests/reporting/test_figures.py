@@ -12,9 +12,8 @@ import matplotlib
 import pytest
 from matplotlib.container import BarContainer
 
-from capeval.correlation.correlate import CorrelateOptions, correlate, read_inputs
+from capeval.correlation.correlate import CorrelateOptions, read_inputs
 from capeval.reporting.figures import (
-    Figure,
     Forest,
     ForestRow,
     Grid,
@@ -173,19 +172,6 @@ def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) ->
         assert not tags & {"text", "script", "foreignObject", "a"}
 
 
-EMPTY: list[Figure] = [
-    grid(("a",), {}),
-    Grid("g", "x", False, TYPES, {"one": (cell(estimate(None), 0),) * 4}),
-    Forest("forest", "x", FOREST.rows[2:]),
-    Scatter("s", "x", "y", {"one": ()}),
-]
-
-
-def test_empty_figures_are_known() -> None:
-    assert all(one.empty for one in EMPTY)
-    assert not any(one.empty for one in (grid(TYPES, VALUES), FOREST, SCATTER))
-
-
 # ---- Scatter plots of a judge's scores and human scores ------------------------------------------
 
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
@@ -244,12 +230,3 @@ def test_human_scores_are_drawn_with_the_measure_they_are_compared_with(
     assert (scatter.x, scatter.y, scatter.name) == (f"{x} by judge (%)", y, "scatter")
     flat = [number for point in scatter.points["captions"] for number in point]
     assert flat[: len(expected)] == pytest.approx(expected)
-
-
-def test_the_coefficient_of_a_scatter_is_that_of_correlate(folder: None) -> None:
-    found = correlate("r.csv", METRIC, annotations=VIDEOS, statistic="kendall_b", grouping="pooled")
-    (value,) = [result.value for result in found.results if result.metric == "judge:f1"]
-    assert value is not None
-    assert scatter_of("r.csv").note == f"Kendall τ-b {value:.3f}, n = 3"
-    judge(dict.fromkeys(LABELS, "++"))
-    assert scatter_of("r.csv").note == "Kendall τ-b none, n = 3"

@@ -112,21 +112,6 @@ def test_nothing_can_act_on_a_terminal_and_no_number_is_cut(columns: int) -> Non
     assert all(one in words for one in ("[red]", r"\x1b", "60.0", "37.5", "46.2", "100.0"))
 
 
-def test_a_human_file_without_the_video_is_a_notice() -> None:
-    shown = typed("inspect", "mine", "V2", "--human", "human.csv")
-    assert shown.code == 0
-    assert shown.err.startswith('human.csv: has no label of "V2" in mine; its video_id')
-
-
-def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed() -> None:
-    rows = [f"V1,mine,1.{n},0" for n in (1, 2, 3)]
-    Path("human.csv").write_text("\n".join(["video_id,system,element_id,label", *rows]) + "\n")
-    shown = typed("inspect", "mine", "V1", "--human", "human.csv").out
-    assert "Human raters labelled 3 elements and differ from the judge on 1." in shown
-    assert shown.count("≠ – not covered") == 1
-    assert "✓ entailed; – lacking; ✗ contradicted; – not covered; ≠ " in shown
-
-
 def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> None:
     card = capeval.inspect("mine", "V1", human="human.csv")
     assert typed("inspect", "mine", "V1", "--human", "human.csv", "--json").json == card.as_json()
@@ -139,14 +124,6 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
     assert first.human == {"ann": "entailment", "[b]bob": "contradiction"}
     assert card.scores["all"].f1 == pytest.approx(6 / 13)
     assert typed("inspect", "mine", "V4", "--json").json["status"] == "uncaptioned"
-
-
-def test_one_of_several_judges_is_chosen() -> None:
-    write_judgments(Path("runs/mine/zeta/judgments.jsonl"), [scored("V1", "000 0")])
-    refused = typed("inspect", "mine", "V1")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "was judged by several judges" in refused.err
-    assert typed("inspect", "mine", "V1", "--judge", "zeta", "--json").json["matches"] != [1, 1]
 
 
 @pytest.mark.parametrize(
