@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import capeval
@@ -64,12 +63,6 @@ def test_a_share_is_a_text_or_a_number(alone: None) -> None:
     for share in shares:
         (gate,) = capeval.compare(["old", "new"], min_coverage=share, resamples=99).gates
         assert gate.passed
-
-
-def test_numbers_of_numpy_become_plain() -> None:
-    numbers: dict[str, Any] = {"limit": np.int64(3), "timeout": np.float32(2)}
-    made = JudgeOptions("c.jsonl", **numbers, only=np.array(["a"]))
-    assert [type(each) for each in (made.limit, made.timeout, made.only)] == [int, float, tuple]
 
 
 def test_help_shows_the_parameters_of_a_function() -> None:

@@ -101,12 +101,6 @@ def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
     assert f"|judge:{judge}|" in scores["signature"]
 
 
-def test_a_judges_folder_knows_its_run_and_the_run_its_annotations() -> None:
-    alike = [score("mine", "--json"), score("judgments.jsonl", "--json", cwd=JUDGE)]
-    assert len({done.out for done in alike}) == 1
-    assert json.loads(alike[0].out)["counts"]["captioned"] == 3
-
-
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
     done = score("mine", "--out", "deep/scores.json")
     assert done.code == 0
@@ -121,13 +115,6 @@ def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> No
 
 def library(path: Path | str, **options: Any) -> capeval.Scores:
     return capeval.score(path, "a.json", **options)
-
-
-def test_the_last_line_of_a_video_counts() -> None:
-    path = Path("copy.jsonl")
-    write_judgments(path, [Unscored(index="a", reason="the judge refused"), *JUDGMENTS])
-    counts = library(path).counts
-    assert (counts.captioned, counts.scored, counts.unscored) == (2, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -188,11 +175,6 @@ def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> N
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.startswith("capeval: copy.jsonl: ")
     assert message in done.err
-
-
-def test_foreign_videos_are_skipped_on_demand() -> None:
-    write_judgments(Path("copy.jsonl"), [scored("z", "+", provenance=BY), *JUDGMENTS])
-    assert library("copy.jsonl", ignore_unknown=True).counts.scored == 2
 
 
 @pytest.mark.parametrize("manifest", [{}, {"annotations": {"path": 5}}])

@@ -133,25 +133,6 @@ def test_a_link_stays_one_and_its_file_is_written(there: bool) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_text_is_read_whatever_its_mark(encoding: str) -> None:
-    FILE.write_bytes('["狗"]'.encode(encoding))
-    assert read_text(FILE) == '["狗"]'
-
-
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        (b'{"a": 1}\n{"b": "\xe2\x80', '{"a": 1}'),
-        (b"\xef\xbb\xbf\n\n  [\n1]", "["),
-        ('{"a": "\u2028"}\n'.encode(), '{"a": "\u2028"}'),
-    ],
-)
-def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> None:
-    FILE.write_bytes(data)
-    assert first_line(FILE) == line
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [

@@ -147,11 +147,6 @@ def test_a_file_that_does_not_belong_to_the_annotations_is_refused(
     assert str(error.value).startswith(f"result.json: {message}")
 
 
-def test_unknown_results_are_skipped_on_demand() -> None:
-    judgments = loaded(GOOD | {"index": "elsewhere"}, GOOD, ignore_unknown=True)
-    assert [judgment.index for judgment in judgments] == ["TUNA_0001"]
-
-
 @pytest.mark.parametrize(
     ("contents", "given", "read"),
     [

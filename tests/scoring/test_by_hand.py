@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 
 from capeval.schema import Scored, Unscored, Usage, Verdict
@@ -32,18 +30,6 @@ def test_mean_f1_is_not_the_f1_of_the_means() -> None:
     one, other = annotation("a", "c1 c1"), annotation("b", "c1 c1")
     overall = scores([one, other], [scored("a", "+0"), scored("b", "+-")]).overall
     assert values(overall.all) == pytest.approx((0.75, 0.5, (2 / 3 + 1 / 2) / 2))
-
-
-def test_video_scores_carry_their_weights() -> None:
-    video = scores([VIDEO], [scored("v", "+0- 0++")]).videos["v"]
-    assert asdict(video["all"]) == {
-        "entailed": 6,
-        "contradicted": 3,
-        "total": 12,
-        "precision": 6 / 9,
-        "recall": 0.5,
-        "f1": 12 / 21,
-    }
 
 
 def test_unscored_video_enters_no_mean_but_is_counted() -> None:

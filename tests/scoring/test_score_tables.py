@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from capeval.schema import Provenance, Scored, Unscored, Verdict
+from capeval.schema import Provenance, Scored, Unscored
 from capeval.scoring import Scores
-from capeval.scoring.scores import RunScores, coverage, scores_headline
+from capeval.scoring.scores import RunScores
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
-from tests.scoring.making import relations, scored, scores
+from tests.scoring.making import scored, scores
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.txt"
 BASELINE = Provenance(judge="words", baseline=True)
@@ -49,32 +49,3 @@ def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
     for what in ("domain", "number of events", "number of elements"):
         assert f"By {what}" not in text
         assert f"By {what}" in full
-
-
-def test_headline_is_a_sentence_about_the_best_run() -> None:
-    one = scores(VIDEOS, judged("+0- 0++", "0+-", "00 +", provenance=BASELINE))
-    assert scores_headline({"mine": one}) == (
-        "mine: F1 52.7 [40.3, 56.3] over all 10 videos, judged by the baseline words."
-    )
-    none = scores(VIDEOS, [])
-    assert scores_headline({"a": none, "b": none}) == ("a: none of 0 captions was scored.")
-
-
-def test_markup_in_names_stays_text_and_control_characters_are_shown() -> None:
-    text = screen(RunScores({"\x1b[31m\n[bold]x[/bold]": results()["perfect"]}), 170)
-    assert "\x1b" not in text
-    assert r"\x1b[31m [bold]x[/bold]: captioned 10/10" in text
-
-
-def test_coverage_has_unmatched_events_and_the_spread_of_repeats() -> None:
-    first, second = (
-        Verdict(candidate_events=(), matches=(), relations=relations(labels))
-        for labels in ("++ +", "++ 0")
-    )
-    repeated = scored(
-        "c", "++ +", candidate_events=("x", "y"), matches=(1, None), repeats=(first, second)
-    )
-    assert coverage(scores(VIDEOS, [repeated])) == (
-        "captioned 1/10, scored 1/1, unmatched events 50.0%, "
-        "2 repeats: F1 sd 10.10, 66.7% of elements unanimous"
-    )

@@ -64,13 +64,6 @@ def _named(value: tuple[float, float]) -> dict[str, float]:
     return {"_p": value[0], "": value[1]}
 
 
-def test_second_line_of_a_heading_is_in_every_format() -> None:
-    table = Table("t", [Column("Run", words=True, under="n"), Column("A", under="5")], [["x", "1"]])
-    assert "n    5\n" in rendered([Page([table])], "table")
-    assert "| Run | A (n 5) |" in rendered([Page([table])], "markdown")
-    assert "Run & A \\\\\nn & 5 \\\\" in rendered([Page([table])], "latex")
-
-
 def test_remarks_and_warnings_are_below_every_latex_table() -> None:
     table = Table("t", columns("Run", "F1"), [["a", "1"], ["b", "2"]])
     page = Page([table, table], remarks={0: "first", 1: "second"}, warnings=["Beware."])
@@ -78,12 +71,6 @@ def test_remarks_and_warnings_are_below_every_latex_table() -> None:
     for text in (one, two):
         assert ("first" in text, "second" in text) == (True, False)
         assert r"Beware.\par" in text
-
-
-def test_records_of_several_tables_name_their_table_and_skip_headings() -> None:
-    one = Table("one", columns("Run", "F1"), [["head"], ["=a", "1"]])
-    pages = [Page([one, Table("two", columns("Run"), [["b"]])])]
-    assert rendered(pages, "csv") == "table,Run,F1\none,'=a,1\ntwo,b,"
 
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
