@@ -42,7 +42,7 @@ def results_of(given: Joined, **chosen: Any) -> list[str]:
     seed=st.integers(0, 99),
     raters=st.sampled_from(["mean", "median", "each"]),
 )
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=4)
 def test_the_order_of_rows_changes_no_byte(order: list[int], seed: int, raters: str) -> None:
     rng = np.random.default_rng(seed)
     ratings = rng.integers(0, 5, (2, 24)) / 10

@@ -16,9 +16,16 @@ from tests.server import LoopbackServer, completion, failure
 from tests.typed import Said, typed
 
 SAMPLE = ("--annotations", "sample", "--judge", "judge-model")
-PRICES = (
+FAST = '[commands.generate]\nframes = "2"\n[commands.report]\nframes = 0\n'
+PRICES = FAST + (
     '[prices."my-vlm"]\ninput = 100\noutput = 100\n[prices."judge-model"]\ninput = 10\noutput = 10'
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_frames(tmp_path: Path) -> None:
+    """Decode few frames: this is about the steps together."""
+    (tmp_path / "capeval.toml").write_text(FAST)
 
 
 def both(request: dict[str, Any]) -> Any:
