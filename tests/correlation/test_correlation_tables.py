@@ -10,7 +10,6 @@ import pytest
 
 import capeval
 from capeval.correlation.correlations import Correlations
-from capeval.correlation.fields import Elements
 from tests.correlation.making import labelled, make_run, write_annotations
 from tests.golden import check_golden, screen
 from tests.scoring.making import annotation, scored
@@ -73,14 +72,3 @@ def test_few_systems_are_only_in_full(systems: int) -> None:
     for words in ("Pearson r", "Human recall", "means of systems"):
         assert words not in text
         assert words in screen(found)
-
-
-def test_the_headline_does_without_metrics_elements_and_tau() -> None:
-    whole = judged(4)
-    bare = whole.model_copy(update={"results": (), "comparisons": ()})
-    assert bare.headline().startswith("judge compared with human labels: kappa 0.")
-    assert bare.headline().endswith("over 96 elements.")
-    neither = bare.model_copy(update={"elements": Elements()})
-    assert neither.headline() == "No metric has a correlation with a human score."
-    only = rated({"[b]m": 0.3}, statistic=["pearson"], grouping=["pooled"])
-    assert only.headline().startswith("[b]m has the highest Pearson r of 2 metrics with the human")

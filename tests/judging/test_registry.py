@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -12,19 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import capeval
-from capeval.errors import BudgetReached, JudgeError, UsageError
-from capeval.judging.judge import open_judging
-from capeval.judging.protocol import JudgeOptions, Tally, prepare_judge
-from capeval.runs.engine import finished
-from capeval.runs.resolve import Target
-from capeval.runs.sources import from_memory
+from capeval.errors import JudgeError, UsageError
+from capeval.judging.protocol import Tally, prepare_judge
 from capeval.schema import Annotation, Usage, Verdict
 from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
@@ -115,32 +109,6 @@ def test_a_sync_judge_runs_outside_the_loop_once_at_a_time_unless_it_allows_more
     assert score(Judge(together(2), concurrency=3), max_concurrency=2).counts.scored == COUNT
 
 
-async def test_two_runs_that_are_open_share_what_the_judge_allows() -> None:
-    running, most, is_begun = 0, 0, asyncio.Event()
-
-    class Async(Judge):
-        async def judge(self, annotation: Annotation, caption: str) -> Any:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            if caption.startswith("b"):
-                is_begun.set()
-            elif annotation.index == videos()[0].index:
-                await asyncio.wait_for(is_begun.wait(), 20)
-            await asyncio.sleep(0.01)
-            running -= 1
-            return all_lacking(annotation, caption)
-
-    targets = []
-    for name in "ab":
-        texts = {index: f"{name} {text}" for index, text in captions().items()}
-        targets.append(Target(name, partial(from_memory, texts, videos())))
-    opening = open_judging(JudgeOptions({}, judge=Async(concurrency=2)), targets)
-    results = await finished(opening, None)
-    assert [result.scores.counts.scored for result in results] == [COUNT, COUNT]
-    assert most == 2
-
-
 def test_a_coroutine_function_judges_with_repeats_and_a_tally() -> None:
     seen: list[int] = []
 
@@ -222,14 +190,6 @@ def test_what_fails_is_one_video_with_a_reason() -> None:
     assert reasons["V2"].startswith('the judge "mine-1" failed: RuntimeError: StopIteration')
     assert "KeyError: 'weights\\nof V4' (test_registry.py, line " in reasons["V4"]
     assert score(Judge(), run="partly").counts.scored == COUNT
-
-
-def test_a_reached_budget_ends_a_run() -> None:
-    def now(*_: Any) -> None:
-        raise BudgetReached("enough")
-
-    with pytest.raises(BudgetReached):
-        score(Judge(now))
 
 
 # --- packages ----------------------------------------------------------------------------------

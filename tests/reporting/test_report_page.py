@@ -176,13 +176,6 @@ def test_data_hold_every_text_as_it_is() -> None:
     assert ATTACK in video["runs"][0]["caption"]
 
 
-def test_half_characters_do_not_keep_a_report_from_being_written() -> None:
-    named = run(manifest={"generation": {"model": "half \ud800", "frames": "\udfff"}})
-    page = report_html({"half \ud800": named})
-    assert "half \ufffd" in page
-    page.encode("utf-8")
-
-
 def test_nothing_scored_is_no_number() -> None:
     page = report_html({"none": run([judged()[-1]])})
     words = words_of(page)
