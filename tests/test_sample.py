@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -69,15 +68,3 @@ def test_every_clip_is_small_and_plays(annotation: object) -> None:
     with av.open(path) as clip:
         frames = sum(1 for _ in clip.decode(video=0))
     assert frames > 24
-
-
-def test_the_script_that_renders_the_clips_still_does(tmp_path: Path) -> None:
-    script, name = runpy.run_path(str(ROOT / "scripts" / "make_sample")), "sample_08"
-    script["encode"](tmp_path / "new.mp4", 1.0, script["CLIPS"][name][1])
-    with av.open(tmp_path / "new.mp4") as new, av.open(SAMPLE / "videos" / f"{name}.mp4") as old:
-        pairs = list(zip(new.decode(video=0), old.decode(video=0), strict=False))
-    assert len(pairs) > 4
-    # Another encoder build may round differently; the picture must be the same.
-    for made, kept in pairs[:: len(pairs) // 4]:
-        difference = abs(made.to_ndarray().astype(int) - kept.to_ndarray().astype(int))
-        assert difference.mean() < 4

@@ -137,16 +137,6 @@ def test_verdicts_that_contradict_themselves_are_unscored(
     assert reason in done.err
 
 
-def test_unmatched_event_of_a_result_lacks_every_element() -> None:
-    result = tuna("a", "+0 -")
-    result["match_ids"] = [[1, 1], [2, None]]
-    Path("tuna.json").write_text(json.dumps([result]))
-    # The contradiction of the second event is gone: 3 of 3 mentioned, 3 of 6 in all.
-    scores = library("tuna.json")
-    assert scores.overall.all.precision.value == 1.0
-    assert scores.overall.all.recall.value == 0.5
-
-
 def test_nothing_scored_exits_with_the_reasons() -> None:
     write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
     done = score("copy.jsonl", "--annotations", "a.json")

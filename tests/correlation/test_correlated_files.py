@@ -121,19 +121,3 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
     csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
     done = correlate(tmp_path, "--human", "h.csv", *FAST)
     assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err
-
-
-def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path: Path) -> None:
-    header = "video_id,score,bleu,clair,note"
-    rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
-    csv(tmp_path / "h.csv", header, *rows)
-    csv(tmp_path / "m.csv", header, *rows)
-    both = (
-        'h.csv: ignores the columns "bleu", "clair", "note"',
-        'm.csv: ignores the columns "score", "note"',
-    )
-    for file, ignored in (("h", ['h.csv: ignores the column "note"']), ("m", [*both])):
-        given = (f"--metric=bleu={file}.csv", f"--metric=clair={file}.csv")
-        done = correlate(tmp_path, "--human", "h.csv", *given, *FAST)
-        found = [line.removeprefix("warning: ") for line in done.lines if "ignores" in line]
-        assert found == ignored

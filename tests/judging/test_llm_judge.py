@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capeval.errors import RequestRefused, RetriesExhausted
+from capeval.errors import RetriesExhausted
 from capeval.judging.contracts import load_prompts
 from capeval.judging.judging_work import inputs_of, judge_caption
 from capeval.judging.llm_judge import LLMJudge, repair_order
@@ -119,7 +119,6 @@ async def test_the_majority_of_repeats_counts_and_a_tie_takes_the_first(
             "not JSON",
             "repeat 2: classify: the reply must be one complete JSON value and nothing else",
         ),
-        (RequestRefused("filtered"), "repeat 2: classify: filtered"),
         (RetriesExhausted("6 attempts failed"), "repeat 2: classify: 6 attempts failed"),
     ],
 )

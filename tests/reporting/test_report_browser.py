@@ -287,35 +287,6 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
 
 
-async def test_runs_are_picked(report: Opened) -> None:
-    third = run(judged({"V1": "++ ++"}), name="third")
-    await report.show({"mine": run(), "other": other(), "third": third}, "#sort=gap")
-    assert (await report.each("#columns th"))[1:5] == ["F1 A", "F1 B", "F1 C", "Δ F1 ↑"]
-    assert (await report.ask("videos.map(gap)"))[0] == "+60.0"
-    await report.click("#runs [value=A]")
-    assert (await report.each("#columns th"))[1:3] == ["F1 B", "F1 C"]
-    await report.open("#run=A.B&video=V1")
-    verdicts = "document.querySelector('.elements .by').innerText.split('\\n')"
-    assert await report.ask(verdicts) == ["A ✓ entailed", "B – lacking"]
-
-
-async def test_filters_of_elements_sort_videos_by_the_weight_found(report: Opened) -> None:
-    rows = (
-        "[...document.querySelectorAll('#body tr')].map((tr) => [tr.querySelector('a').textContent,"
-        " tr.lastChild.textContent])"
-    )
-    # V1: c3 s2, a3 t1; V2: a2 t2; V10: c1 s1 a1 t1.
-    theirs = run(judged({"V1": "-+ +0", "V2": "-+", "V10": "++00"}), name="theirs")
-    await report.show({"mine": run(), "theirs": theirs})
-    await report.choose("among", "gained")
-    assert await report.ask(rows) == [["V1", "2, weight 5"], ["V10", "1, weight 1"]]
-    assert "3 videos not scored" in await report.ask("at('count').textContent")
-    await report.choose("among", "lost")
-    assert await report.ask(rows) == [["V1", "1, weight 3"], ["V2", "1, weight 2"]]
-    await report.choose("among", "differ")
-    assert (await report.ask(rows))[0] == ["V1", "3, weight 8"]
-
-
 async def test_elements_of_all_videos_are_listed_and_lead_to_their_card(report: Opened) -> None:
     await report.show({"mine": run(), "other": other()})
     await report.click("#sections [data-view=elements]")
@@ -378,19 +349,6 @@ async def test_events_lead_to_their_time_in_the_video(report: Opened) -> None:
             time = await report.ask("document.querySelector('video').currentTime")
             assert time == pytest.approx(seconds, abs=1e-3)
             assert await report.ask("at('said').textContent") == said
-
-
-async def test_frames_open_large(report: Opened) -> None:
-    strips: dict[str, Strip] = {"V1": [(0.5, PIXEL), (1.5, PIXEL)]}
-    await report.show({"mine": run()}, "#video=V1", strips=strips)
-    await report.click("[data-frame='0']")
-    name = "at('frame-name').textContent"
-    assert await report.ask(name) == "0.5 s, frame 1 of 2"
-    await report.press("ArrowRight", "ArrowRight")
-    assert await report.ask(name) == "1.5 s, frame 2 of 2"
-    await report.press("Escape")
-    assert not await report.ask("at('large').open")
-    assert await report.settled() == "V1"
 
 
 async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Opened) -> None:
