@@ -19,7 +19,6 @@ CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); tim
 
 
 async def serve(mood: str, name: str, port: int) -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from tests.judge_responder import is_preflight
     from tests.server import LoopbackServer, completion
 
@@ -47,6 +46,7 @@ def main() -> None:
     if mood == "crash":
         print([given.get("--api-key"), os.environ.get("HF_TOKEN")])
         raise RuntimeError("no GPU has room for the weights")
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     asyncio.run(serve(mood, given["--served-model-name"], int(given["--port"])))
 
 

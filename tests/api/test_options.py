@@ -16,7 +16,7 @@ from capeval.errors import UsageError
 from capeval.judging.protocol import JudgeOptions
 from capeval.reporting.plot import PlotOptions
 from tests.judged_runs import make_run, write_annotations
-from tests.typed import typed
+from tests.world import typed
 
 FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "sample_frames": ("none.mp4",)}
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [

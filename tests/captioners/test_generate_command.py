@@ -14,12 +14,10 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.cli_runs import capeval as here
-from tests.cli_runs import environment
-from tests.generating import lines
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import typed
+from tests.world import capeval as here
+from tests.world import environment, lines, typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
 QUESTION = {

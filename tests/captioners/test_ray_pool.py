@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from capeval.captioners.ray_pool import LOST
-from tests.cli_runs import environment, start
-from tests.plugin_packages import install, installed
-from tests.typed import Said, typed
+from tests.world import Said, environment, install, installed, start, typed
 
 PLUGIN = """
 import time

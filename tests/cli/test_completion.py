@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import typed
+from tests.world import typed
 
 FILES = ""
 """No completions: the shell offers files."""

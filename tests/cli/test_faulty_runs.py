@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.making import record
-from tests.typed import Said, typed
+from tests.world import Said, typed
 
 BAD = Path("runs/bad")
 RUNS = ("bad", "one", "two")

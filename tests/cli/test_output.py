@@ -14,11 +14,10 @@ from typer.main import get_command
 
 from capeval.cli.app import app
 from tests.cli.conftest import Workspace
-from tests.cli_runs import ROOT
 from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.server import LoopbackServer, refusing
-from tests.typed import typed
+from tests.world import ROOT, typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 COMPARE = ("compare", "old", "new")

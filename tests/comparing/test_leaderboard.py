@@ -22,7 +22,7 @@ from capeval.show.formats import Format
 from capeval.show.table import Page, Table
 from tests.judged_runs import BY, make_run, write_annotations
 from tests.latex import PDFLATEX, typeset
-from tests.typed import Said, here
+from tests.world import Said, here
 
 GOOD = "+++ +++ | +++ | ++ +"
 FAIR = "+0- 0++ | 0+- | 00 +"

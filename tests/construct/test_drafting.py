@@ -9,11 +9,10 @@ from typing import Any
 from capeval.construct.drafts import read_drafts
 from capeval.judging.segments import segments
 from capeval.judging.selection import captions_at_once
-from tests.cli_runs import capeval, start
-from tests.construct.chat_responder import answer, prompt_of, write_lines
+from tests.construct.chat_responder import answer, prompt_of
 from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said
+from tests.world import Said, capeval, start, write_lines
 
 DRAFTS = Path("clips") / "drafts.jsonl"
 MODEL = "some-model"

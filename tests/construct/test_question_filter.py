@@ -19,12 +19,10 @@ import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import InputError
 from tests.cli.conftest import wait_until
-from tests.cli_runs import capeval as typed_capeval
-from tests.cli_runs import start
-from tests.construct.chat_responder import write_lines
-from tests.generating import FakeCaptioner, captioned
 from tests.server import LoopbackServer
 from tests.video.clips import make_clip
+from tests.world import FakeCaptioner, captioned, start, write_lines
+from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
 """Takes the number of frames; returns whether it knows the answer, or a letter; None is a guess."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli_runs import environment
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.mcq.answering import asked, own_folder, replies
 from tests.mcq.graded_runs import FRAMES, write_responses
 from tests.server import LoopbackServer
-from tests.typed import here, typed
+from tests.world import environment, here, typed
 
 DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
 WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"

@@ -11,7 +11,7 @@ import pytest
 from tests.correlation.making import ROOT, correlate, make_run, write_annotations
 from tests.files.workbooks import save_workbook
 from tests.scoring.making import annotation, scored
-from tests.typed import typed
+from tests.world import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
 FAST = ("--statistic", "kendall_b", "--grouping", "pooled")

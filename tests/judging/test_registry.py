@@ -26,9 +26,8 @@ from capeval.runs.engine import finished
 from capeval.runs.resolve import Target
 from capeval.runs.sources import from_memory
 from capeval.schema import Annotation, Usage, Verdict
-from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
-from tests.typed import Said, typed
+from tests.world import Said, install, installed, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
 

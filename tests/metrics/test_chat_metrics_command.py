@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.judging.selection import captions_at_once
-from tests.cli_runs import environment, start
 from tests.metrics.chat_world import answer, calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said, typed
+from tests.world import Said, environment, start, typed
 
 KEY = "sk-test-1"
 AT_ONCE = 3

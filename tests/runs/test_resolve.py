@@ -12,7 +12,7 @@ from capeval.errors import InputError, UsageError
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, find_judges, find_judgments, find_metric, find_run
 from tests.judged_runs import make_run, write_annotations
-from tests.typed import here
+from tests.world import here
 
 FAIR = "+0- 0++ | 0+- | 00 +"
 JUDGE = "gpt-4o@tuna-cap-v1"
