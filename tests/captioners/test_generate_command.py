@@ -140,7 +140,10 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         ((*GONE, "--batch-size", "4"), "use --max-concurrency"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.llm.client.PREFLIGHT_WAIT", 0.01)
     (tmp_path / "ours").mkdir()
     key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
     ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))

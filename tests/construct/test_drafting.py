@@ -96,6 +96,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         await asyncio.wait_for(calls(server, 110, answer), 60)
         process.kill()
         await process.communicate()
+        server.latency = 0
         done = await draft(killed, server.url)
         assert done.code == 0, done.err
         asked = prompts(server)

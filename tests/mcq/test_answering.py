@@ -74,7 +74,7 @@ async def test_tomato_is_answered_and_graded(tmp_path: Path) -> None:
 async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
     questions = tomato_folder(tmp_path / "tomato")
     file = tmp_path / "runs" / "mcq" / "tomato" / "m@4" / "responses.jsonl"
-    async with LoopbackServer(replies, latency=0.15) as server:
+    async with LoopbackServer(replies, latency=0.1) as server:
         arguments = (
             "--model", "m", "--base-url", server.url, "--questions", str(questions),
             "--frames", "4", "--max-concurrency", "1",
@@ -85,6 +85,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
                 await asyncio.sleep(0.02)
         process.kill()
         await process.communicate()
+        server.latency = 0
         before = lines(file)
         with file.open("ab") as half:
             half.write(b'{"id": "count/1", "repl')

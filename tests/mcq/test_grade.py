@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import random
@@ -22,7 +21,8 @@ from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_runs import line
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer, completion
-from tests.world import Said, environment, here, typed, write_lines
+from tests.world import Said, here, write_lines
+from tests.world import capeval as command
 
 FAILURE = "Failed to obtain answer via API."
 
@@ -477,10 +477,10 @@ async def server(tmp_path: Path) -> AsyncIterator[LoopbackServer]:
 async def grade(server: LoopbackServer, *more: str) -> Said:
     llm = ("--select", "exact+llm", "--llm", "reader", "--base-url", server.url)
     arguments = ("mcq", "grade", "r.jsonl", *llm, *more)
-    return await asyncio.to_thread(typed, Path(), *arguments, env=environment(Path.cwd()))
+    return await command(Path.cwd(), *arguments)
 
 
-async def test_cost_is_shown_before_and_nothing_is_called_without_consent(
+async def test_cost_is_shown_before_and_nothing_is_paid_twice(
     server: LoopbackServer, tmp_path: Path
 ) -> None:
     dry = await grade(server, "--dry-run")
@@ -496,11 +496,6 @@ async def test_cost_is_shown_before_and_nothing_is_called_without_consent(
     assert "add --yes or --max-cost" in refused.err
     assert not server.requests
     assert not (tmp_path / "grades.json").exists()
-
-
-async def test_progress_and_cost_are_shown_and_nothing_is_paid_twice(
-    server: LoopbackServer, tmp_path: Path
-) -> None:
     first = await grade(server, "--yes", "--out", "grades.json")
     assert first.code == 0
     assert "reader: reading 12 answers" in first.err
