@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from capeval.llm.tracing import LOG
-from tests.cli_runs import capeval
 from tests.files.making import record
 from tests.server import LoopbackServer, failure, rate_limited
+from tests.world import capeval
 
 KEY = "own-key-0123456789abcdef"
 ADDRESS = "https://me-user:hunter2@host.invalid/v1?key=param-secret&x=plain-secret"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.making import record
-from tests.typed import here, typed
+from tests.world import here, typed
 
 BAD = Path("runs/bad")
 RUNS = ("bad", "one", "two")

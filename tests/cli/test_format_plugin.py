@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.making import record
-from tests.plugin_packages import install, installed
-from tests.typed import Said, typed
+from tests.world import Said, install, installed, typed
 
 READER = '''
 from capeval.schema import Annotation

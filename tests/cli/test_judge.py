@@ -29,10 +29,10 @@ from tests.cli.conftest import (
     caption,
     end_of,
 )
-from tests.cli_runs import capeval as run_here
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer
-from tests.typed import Said
+from tests.world import Said
+from tests.world import capeval as run_here
 
 VIDEOS = [f"V{number:03}" for number in range(12)]
 

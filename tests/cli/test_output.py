@@ -17,7 +17,7 @@ from tests.cli.conftest import Workspace
 from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.server import LoopbackServer
-from tests.typed import typed
+from tests.world import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 COMPARE = ("compare", "old", "new")

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_runs import ROOT
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
-from tests.typed import here
+from tests.world import ROOT, here
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
 CORRELATE = "correlate --human human.csv"

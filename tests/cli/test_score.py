@@ -12,7 +12,7 @@ import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Inputs, Provenance, Unscored
 from tests.scoring.making import annotation, scored
-from tests.typed import Said, typed
+from tests.world import Said, typed
 
 VIDEOS = [
     annotation("a", "c3 s1", "a2", domain="Film"),

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli_runs import ROOT, environment
 from tests.mcq.answering import own_folder, replies
 from tests.server import LoopbackServer
+from tests.world import ROOT, environment
 
 HIDDEN = ("torch", "torchvision", "transformers", "accelerate", "timm", "num2words", "decord")
 PROGRAM = """

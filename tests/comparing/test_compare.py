@@ -13,12 +13,12 @@ import capeval
 from capeval.comparing.comparison import Comparison, Matrix
 from capeval.errors import UsageError
 from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
-from tests.cli_runs import run as run_alone
 from tests.comparing.making import comparison, example, matrix
 from tests.correlation.making import make_run, write_annotations
 from tests.golden import check_golden, screen
 from tests.scoring.making import annotation, relations, scored
-from tests.typed import Said, typed
+from tests.world import Said, typed
+from tests.world import run as run_alone
 
 pytestmark = pytest.mark.usefixtures("alone")
 

@@ -12,7 +12,7 @@ import pytest
 
 from capeval.schema import ELEMENT_TYPES, Provenance
 from tests.judged_runs import BY, make_run, write_annotations
-from tests.typed import Said, here
+from tests.world import Said, here
 
 GOOD = "+++ +++ | +++ | ++ +"
 FAIR = "+0- 0++ | 0+- | 00 +"

@@ -13,7 +13,7 @@ import capeval
 from capeval.comparing.sections import Leaderboard
 from capeval.errors import InputError
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
-from tests.typed import here as typed
+from tests.world import here as typed
 
 BOARD = ("leaderboard", "--questions")
 

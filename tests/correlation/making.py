@@ -8,7 +8,7 @@ from typing import Any
 
 from capeval.files.judgments import write_judgments
 from capeval.schema import Annotation, Judgment
-from tests.typed import Said, typed
+from tests.world import Said, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,9 +15,9 @@ from capeval.correlation.fields import Notice, notice_lines
 from capeval.files.judgments import write_judgments
 from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
-from tests.cli_runs import run
 from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.scoring.making import annotation, scored
+from tests.world import run
 
 LACKING = (
     "name a file that has it with --annotations, or leave such captions out with --missing drop"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.files.making import record
-from tests.typed import typed
+from tests.world import typed
 
 ROOT = Path(__file__).resolve().parents[2]
 VIDEOS = ROOT / "annotations" / "sample" / "videos"

@@ -10,10 +10,10 @@ import pytest
 
 import capeval
 from capeval.runs.folder import RunFolder
-from tests.cli_runs import capeval as command
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import Said, typed
+from tests.world import Said, typed
+from tests.world import capeval as command
 
 SAMPLE = ("--annotations", "sample", "--judge", "judge-model")
 FAST = '[commands.generate]\nframes = "2"\n[commands.report]\nframes = 0\n'

@@ -20,9 +20,8 @@ import capeval
 from capeval.errors import JudgeError, UsageError
 from capeval.judging.protocol import Tally, prepare_judge
 from capeval.schema import Annotation, Usage, Verdict
-from tests.plugin_packages import install, installed
 from tests.six_videos import COUNT, captions, videos
-from tests.typed import Said, typed
+from tests.world import Said, install, installed, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
 

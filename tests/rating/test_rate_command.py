@@ -8,9 +8,8 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.cli_runs import ROOT, run
 from tests.rating.rating_examples import exported
-from tests.typed import typed
+from tests.world import ROOT, run, typed
 
 SAMPLE = ROOT / "annotations" / "sample"
 OF_SAMPLE = "You have no run of your own under runs/: sampling the bundled sample."

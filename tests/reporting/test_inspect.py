@@ -12,7 +12,7 @@ import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
 from tests.scoring.making import annotation, relations, scored
-from tests.typed import here as typed
+from tests.world import here as typed
 
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),

@@ -12,7 +12,7 @@ import pytest
 from capeval.schema import Judgment, Provenance, Unscored
 from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
-from tests.typed import here as typed
+from tests.world import here as typed
 
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),

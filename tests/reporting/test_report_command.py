@@ -13,10 +13,9 @@ from PIL import Image
 
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
-from tests.cli_runs import ROOT, run
 from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
-from tests.typed import Said, typed
+from tests.world import ROOT, Said, run, typed
 
 VIDEOS = [
     annotation("sample_01", "c3 s1", "a2", domain="Film"),
