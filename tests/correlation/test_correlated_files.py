@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.correlation.making import correlate, make_run, write_annotations
-from tests.files.workbooks import save_workbook
+from tests.files.making import save_workbook
 from tests.scoring.making import annotation, scored
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]

@@ -19,8 +19,7 @@ from capeval.files.captions import (
     read_captions,
 )
 from capeval.schema import Annotation, Caption
-from tests.files.making import annotated
-from tests.files.workbooks import save_workbook
+from tests.files.making import annotated, save_workbook
 
 pytestmark = pytest.mark.usefixtures("alone")
 

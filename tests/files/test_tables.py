@@ -12,7 +12,7 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.files.tables import FileTable, read_table
-from tests.files.workbooks import save_workbook
+from tests.files.making import save_workbook
 
 pytestmark = pytest.mark.usefixtures("alone")
 

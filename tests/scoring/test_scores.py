@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from capeval.schema import Scored, Unscored, Usage, Verdict
-from capeval.scoring import TypeScores
+from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
+from capeval.scoring import GROUPS, MEASURES, Scores, Signature, TypeScores
+from capeval.scoring.scores import RunScores
+from tests.golden import check_golden, screen
+from tests.judged_runs import VIDEOS
 from tests.scoring.making import annotation, relations, scored, scores
 
 VIDEO = annotation("v", "c3 s2 a3", "t1 a1 c2", domain="Film", visual_characteristic="Low-Dynamic")
@@ -121,3 +128,89 @@ def test_repeat_spread_by_hand() -> None:
 def test_relations_that_do_not_fit_the_annotation_are_never_scored(judgments: list[Scored]) -> None:
     with pytest.raises(ValueError, match="do not fit"):
         scores([annotation("a", "c1")], judgments)
+
+
+# ---- The layout of scores.json is a contract -----------------------------------------------------
+
+
+def test_fields_are_the_documented_ones() -> None:
+    videos = [
+        annotation(index, "c1 s2", "a3 t1", domain="Film", visual_characteristic="Low-Dynamic")
+        for index in "ab"
+    ]
+    result = scores(videos, [scored("a", "++ 0-"), scored("b", "00 00")])
+    value = json.loads(result.model_dump_json())
+    assert Scores.model_validate(value) == result
+    assert [*value] == (
+        [
+            "signature",
+            "counts",
+            "overall",
+            "by",
+            "videos",
+            "unmatched_events",
+            "repeat_spread",
+            "usage",
+            "settings",
+        ]
+    )
+    # "b" has no event: its caption is empty.
+    counts = {"annotated": 2, "captioned": 2, "scored": 2, "unscored": 0, "empty": 1}
+    assert value["counts"] == counts
+    assert [*value["by"]] == ["visual_characteristic", "domain", "events", "elements"]
+    buckets = [bucket for way in value["by"].values() for bucket in way.values()]
+    for bucket in [value["overall"], *buckets]:
+        assert [*bucket] == [*GROUPS]
+        for of in bucket.values():
+            assert [*of] == [*MEASURES, "n"]
+            assert all([*of[measure]] == ["value", "low", "high"] for measure in MEASURES)
+    weights = ["entailed", "contradicted", "total", *MEASURES]
+    assert all([*of] == weights for video in value["videos"].values() for of in video.values())
+
+
+def test_signature_stays_one_line_of_its_own_fields() -> None:
+    made = Signature.of({"judge": "evil|avg:micro\nv:9 \x1b[31m", "v": "1"})
+    assert str(made) == r"judge:evil/avg:micro v:9 \x1b[31m|v:1"
+    assert Signature.parse(str(made)) == made
+
+
+# ---- The screen of judge and score ---------------------------------------------------------------
+
+
+GOLDEN = Path(__file__).parent / "golden" / "scores.txt"
+BASELINE = Provenance(judge="words", baseline=True)
+
+
+def judged(*labels: str, **more: Any) -> list[Scored | Unscored]:
+    """Verdicts on the ten videos, which repeat three."""
+    events: list[dict[str, Any]] = [
+        {"candidate_events": ("x", "y"), "matches": (1, None)},
+        {"candidate_events": ("x",), "matches": (1,)},
+        {"candidate_events": ("x", "y"), "matches": (1, 2)},
+    ]
+    places = (0, 1, 2, 0, 1, 0, 1, 2, 0, 1)
+    return [
+        scored(video.index, labels[place], **events[place], **more)
+        for video, place in zip(VIDEOS, places, strict=True)
+    ]
+
+
+def results() -> dict[str, Scores]:
+    refused = Unscored(index="b", reason="the judge refused", provenance=BASELINE)
+    return {
+        "perfect": scores(VIDEOS, judged("+++ +++", "+++", "++ +")),
+        "[red]x[/red] [link=http://evil]": scores(VIDEOS, judged("+0- 0++", "0+-", "00 +")),
+        "a-name-that-is-much-longer-than-its-column-can-hold-2024-08-06": scores(
+            VIDEOS, [scored("a", "000 000", provenance=BASELINE), refused]
+        ),
+        "nothing": scores(VIDEOS, []),
+    }
+
+
+def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
+    text = screen(RunScores(results()), full=False)
+    check_golden(GOLDEN, text)
+    full = screen(RunScores(results()))
+    for what in ("domain", "number of events", "number of elements"):
+        assert f"By {what}" not in text
+        assert f"By {what}" in full
