@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -109,28 +108,6 @@ def test_interrupted_write_leaves_the_old_file_and_no_other(
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_only_files_are_replaced(tmp_path: Path) -> None:
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
-    os.mkfifo(pipe)
-    link.symlink_to(pipe)
-    for path in (pipe, link, tmp_path):
-        with pytest.raises(InputError, match="is not a regular file"):
-            write_atomic(path, "new")
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert sorted(tmp_path.iterdir()) == [link, pipe]
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_one_and_its_file_is_written(there: bool) -> None:
-    file, link = Path("deep/file").absolute(), Path("link")
-    link.symlink_to(file)
-    if there:
-        write_atomic(file, "old")
-    write_atomic(link, "new")
-    assert (link.is_symlink(), file.read_text()) == (True, "new")
-    assert list(file.parent.iterdir()) == [file]
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import capeval
-from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
+from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
 from tests.world import here as typed
 
@@ -42,24 +41,17 @@ def votes(*each: str) -> tuple[Verdict, ...]:
     )
 
 
-def make_run(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -> None:
-    folder = Path("runs") / name
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": text}) for index, text in captions.items()]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "a.json"}}))
-    made = judgments[0].provenance
-    write_judgments(
-        folder / made.judge / "judgments.jsonl",
-        [judgment.model_copy(update={"provenance": made}) for judgment in judgments],
-    )
+def judged(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -> None:
+    by = judgments[0].provenance
+    alike = [judgment.model_copy(update={"provenance": by}) for judgment in judgments]
+    make_run(Path(), name, alike, judge=by.judge, captions=captions)
 
 
 @pytest.fixture(autouse=True)
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two judged runs of four videos, and labels of two human raters."""
     monkeypatch.chdir(tmp_path)
-    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    write_annotations(Path(), VIDEOS)
     first = scored(
         "V1",
         "+0- 0",
@@ -71,10 +63,9 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         provenance=ASKED,
     )
     unscored = Unscored(index="V2", reason="split: the reply is \x1b[31mno JSON")
-    make_run("mine", {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "}, [first, unscored])
+    judged("mine", {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "}, [first, unscored])
     captions = {"V1": "A dog runs.", "V2": "A dog."}
-    judged = [scored("V1", "++0 +", provenance=RULES), scored("V2", "++")]
-    make_run("other", captions, judged)
+    judged("other", captions, [scored("V1", "++0 +", provenance=RULES), scored("V2", "++")])
     rows = [
         ("V1", "mine", "1.1", "ann", "entailment"),
         ("V1", "mine", "1.1", "[b]bob", "contradiction"),
@@ -129,7 +120,7 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["mine", "V11"], 'a.json: has no video "V11"; did you mean "V1"?'),
+        (["mine", "V11"], 'annotations.json: has no video "V11"; did you mean "V1"?'),
         (["mien", "V1"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
         (["mine", "V1", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
         (["mine", "V1", "--human", "ratings.csv"], "--human needs labels of elements"),
