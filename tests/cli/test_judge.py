@@ -31,7 +31,7 @@ from tests.cli.conftest import (
 )
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer
-from tests.world import Said
+from tests.world import Said, write_lines
 from tests.world import capeval as run_here
 
 VIDEOS = [f"V{number:03}" for number in range(12)]
@@ -358,7 +358,7 @@ class Runs:
         for name in self.files:
             captions = [caption(number) for number in range(6)]
             lines = [{**one, "caption": f"{one['caption']} This is {name}."} for one in captions]
-            work.write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+            write_lines(work.folder / f"{name}.jsonl", lines)
 
     async def reply(self, request: dict[str, Any]) -> Any:
         text = str(request["messages"])

@@ -11,6 +11,7 @@ import pytest
 import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Inputs, Provenance, Unscored
+from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.world import Said, typed
 
@@ -33,14 +34,11 @@ UNFINISHED = (
 def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judged run of three captions, one of which has no judgment yet."""
     monkeypatch.chdir(tmp_path)
-    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
-    JUDGE.mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": "A dog."}) for index in "abc"]
-    (RUN / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    (RUN / "manifest.json").write_text(
-        json.dumps({"annotations": {"path": str(tmp_path / "a.json")}})
-    )
-    write_judgments(JUDGE / "judgments.jsonl", JUDGMENTS)
+    write_annotations(Path(), VIDEOS)
+    captions = dict.fromkeys("abc", "A dog.")
+    path = str(tmp_path / "annotations.json")
+    more = {"path": path}
+    make_run(Path(), "mine", JUDGMENTS, judge="lexical-2", captions=captions, annotations=more)
     Path("tuna.json").write_text(json.dumps([tuna("a", "+0 -"), tuna("b", "+")]))
     Path("copy.jsonl").write_bytes((JUDGE / "judgments.jsonl").read_bytes())
 
@@ -85,7 +83,7 @@ def score(*arguments: str, cwd: Path = Path()) -> Said:
 def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
     path: str, captioned: int, judge: str
 ) -> None:
-    done = score(path, "--annotations", "a.json", "--json")
+    done = score(path, "--annotations", "annotations.json", "--json")
     assert (done.code, done.err) == (0, UNFINISHED if captioned == 3 else "")
     scores = json.loads(done.out)
     # Of a: 3 of (3 + 2) mentioned and of 6 in all; of b: everything.
@@ -114,7 +112,7 @@ def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> No
 
 
 def library(path: Path | str, **options: Any) -> capeval.Scores:
-    return capeval.score(path, "a.json", **options)
+    return capeval.score(path, "annotations.json", **options)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +129,7 @@ def test_verdicts_that_contradict_themselves_are_unscored(
     change: dict[str, Any], reason: str
 ) -> None:
     write_judgments(Path("copy.jsonl"), [JUDGMENTS[0].model_copy(update=change), JUDGMENTS[1]])
-    done = score("copy.jsonl", "--annotations", "a.json")
+    done = score("copy.jsonl", "--annotations", "annotations.json")
     assert done.code == 0
     assert "captioned 2/3, scored 1/2" in done.out
     assert reason in done.err
@@ -139,7 +137,7 @@ def test_verdicts_that_contradict_themselves_are_unscored(
 
 def test_nothing_scored_exits_with_the_reasons() -> None:
     write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
-    done = score("copy.jsonl", "--annotations", "a.json")
+    done = score("copy.jsonl", "--annotations", "annotations.json")
     assert done.code == 3
     assert "a is unscored: the judge refused" in done.err
 
@@ -161,7 +159,7 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
 )
 def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> None:
     Path("copy.jsonl").write_text(lines)
-    done = score("copy.jsonl", "--annotations", "a.json")
+    done = score("copy.jsonl", "--annotations", "annotations.json")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.startswith("capeval: copy.jsonl: ")
     assert message in done.err

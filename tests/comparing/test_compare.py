@@ -109,6 +109,8 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason() -> None:
     assert shown.startswith("[not comparable] new is ")
     assert "\n[not comparable] A old, B new: " in shown
     assert "NOT COMPARABLE: " in shown
+    latex = found.rendered("latex").split(r"\begin{table}")[1:]
+    assert all("\nNOT COMPARABLE: judge" in table for table in latex)
 
 
 def verdict(labels: str) -> Verdict:

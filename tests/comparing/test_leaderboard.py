@@ -93,6 +93,13 @@ def test_several_judges_of_one_run_are_each_a_row() -> None:
     assert names() == ["mine (runs/mine/again)", "mine (runs/mine/judge)"]
 
 
+def test_equal_values_are_both_marked_as_the_best() -> None:
+    for name, labels in (("a", GOOD), ("b", GOOD), ("c", FAIR)):
+        make_run(name, labels)
+    latex = typed("--format", "latex").out
+    assert latex.count(r"\textbf{100.0}") == 2 * latex.count(r"\underline{") > 0
+
+
 def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
     make_run("part", "+++ +++ | +++", captioned=2)
     make_run("whole", FAIR)

@@ -71,6 +71,8 @@ def test_headline_is_that_of_the_scores_with_intervals_of_enough_videos() -> Non
         low, high = percent(estimate.low), percent(estimate.high)
         assert f"{name} {percent(estimate.value)} [{low}, {high}]" in words
     assert "captioned 9/10, scored 8/9" in words
+    assert words.count("Intervals from fewer than 100 videos can be too narrow") == 1
+    assert "smoke test" not in words
     assert one.signature in words
     words = words_of(report_html({"mine": run()}))
     assert f"F1 {percent(run().scores.overall.all.f1.value)} [–]" in words
@@ -127,6 +129,7 @@ def test_more_runs_are_ranked_and_unlike_ones_say_why_not() -> None:
     assert "1 A one" in words
     assert "C − B 0.0 [−36.9, +36.9] 1.000 1.000" in words
     words = words_of(report_html({"mine": run(), "lexical": LEXICAL}))
+    assert "a smoke test, not a measurement" in words
     assert (
         "The runs cannot be compared: they were not measured in the same way: judge gpt-4o" in words
     )
