@@ -319,8 +319,8 @@ class Faster(OpenAIChatClient):
         async def nap(seconds: float) -> None:
             await asyncio.sleep(seconds / FASTER)
 
-        less = {"timeout": timeout / FASTER, "patience": patience / FASTER}
-        super().__init__(*where, sleep=nap, **less, **more)
+        timeout, patience = timeout / FASTER, patience / FASTER
+        super().__init__(*where, timeout=timeout, patience=patience, sleep=nap, **more)
 
 
 async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(

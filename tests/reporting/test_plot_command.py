@@ -37,8 +37,8 @@ def judged(
         else Unscored(index=index, reason="refused", provenance=JUDGE)
         for index, row in labels.items()
     ]
-    more = {"annotations": {"path": annotations}, "generation": generation}
-    make_run(Path(), name, judgments, judge="lexical-2", **more)
+    path = {"path": annotations}
+    make_run(Path(), name, judgments, judge="lexical-2", annotations=path, generation=generation)
 
 
 @pytest.fixture(autouse=True)
