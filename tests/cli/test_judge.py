@@ -22,13 +22,7 @@ from capeval.files.jsonl import whole_lines
 from capeval.files.packaged import packaged
 from capeval.llm.client import OpenAIChatClient
 from capeval.runs.folder import RunFolder
-from tests.cli.conftest import (
-    SECRET,
-    Endpoint,
-    Workspace,
-    caption,
-    end_of,
-)
+from tests.cli.conftest import SECRET, Endpoint, Workspace, caption, end_of
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer
 from tests.world import Said, write_lines
@@ -215,8 +209,7 @@ def test_more_than_a_dollar_wants_a_yes(work: Workspace, endpoint: Endpoint) -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "said"),
-    [("y\n", 0, "captions: judging"), ("", 2, "no answer within")],
+    ("typed", "code", "said"), [("y\n", 0, "captions: judging"), ("", 2, "no answer within")]
 )
 def test_a_question_holds_the_run_and_waits_for_a_while(
     typed: str, code: int, said: str, work: Workspace, endpoint: Endpoint

@@ -241,10 +241,7 @@ def test_elements_that_the_annotations_lack_are_named(tmp_path: Path) -> None:
             (),
             "runs: contains no judged run; run `capeval judge` first (without a name it judges the",
         ),
-        (
-            ("--metric", "scor=human.csv"),
-            'has no column "scor"; did you mean "score"?',
-        ),
+        (("--metric", "scor=human.csv"), 'has no column "scor"; did you mean "score"?'),
         (
             ("--metric", "m=metric.csv", "--protocol", "tna"),
             "the protocol 'tna' is unknown; did you",

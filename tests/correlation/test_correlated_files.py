@@ -82,13 +82,7 @@ def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, message: 
     assert done.err.count("\n") == 1
 
 
-ALIKE = [
-    ("v", "v.mp4"),
-    ("V", "v"),
-    ("007", "7"),
-    ("Clip_07.MP4", "clip_7"),
-    ("a/v.mp4", "v.mp4"),
-]
+ALIKE = [("v", "v.mp4"), ("V", "v"), ("007", "7"), ("Clip_07.MP4", "clip_7"), ("a/v.mp4", "v.mp4")]
 
 
 @pytest.mark.parametrize(("rated", "given"), ALIKE)

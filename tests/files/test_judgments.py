@@ -102,10 +102,7 @@ def test_what_can_mean_one_thing_only_is_read(result: dict[str, Any], notes: int
     [
         (elements(PAN), "event 2: element(s) not answered: "),
         (elements(PAN, RAIN, element("A cat sleeps.")), "event 2 has no visual element"),
-        (
-            elements(PAN, RAIN, element("It rains.", "contradiction")),
-            "answered twice, differently",
-        ),
+        (elements(PAN, RAIN, element("It rains.", "contradiction")), "answered twice, differently"),
         (elements(PAN, element("It rains.", "partial")), "must be one of entailment"),
         (
             changed("relationship", to=GOOD["relationship"][:1]),

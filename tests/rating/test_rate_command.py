@@ -104,10 +104,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
             "40 videos were requested, but 10 are captioned by all runs; use --count 10",
         ),
         (("sheet", "sample-ters"), "is neither a captions file nor a run under runs/"),
-        (
-            ("sheet", "sample-terse", "sample-terse"),
-            "2 of the arguments are the run",
-        ),
+        (("sheet", "sample-terse", "sample-terse"), "2 of the arguments are the run"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
         (("sheet", "--count", "1", "--videos", "nowhere"), "nowhere: does not exist; name the fo"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),

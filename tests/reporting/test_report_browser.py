@@ -324,10 +324,7 @@ async def test_events_lead_to_their_time_in_the_video(report: Opened) -> None:
     clip = sample_folder() / "videos" / "sample_01.mp4"
     (report.file.parent / "a clip.mp4").write_bytes(clip.read_bytes())
     judgment = scored(
-        "V1",
-        "+0 -0",
-        candidate_events=("[0:02] A cat.", "A dog.", "A bird."),
-        matches=(1, 2, None),
+        "V1", "+0 -0", candidate_events=("[0:02] A cat.", "A dog.", "A bird."), matches=(1, 2, None)
     )
     runs = {"mine": run([judgment], videos=(TIMED,))}
     data = base64.b64encode(clip.read_bytes()).decode()

@@ -22,14 +22,7 @@ from capeval.reporting.report_page import report_html
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import interval, p_value, percent, points
-from tests.reporting.making import (
-    ATTACK,
-    ATTACKER,
-    MORE_VIDEOS,
-    eight,
-    judged,
-    run,
-)
+from tests.reporting.making import ATTACK, ATTACKER, MORE_VIDEOS, eight, judged, run
 from tests.scoring.making import annotation, scored
 
 NAMES = ("Precision", "Recall", "F1")

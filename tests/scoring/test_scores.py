@@ -33,30 +33,6 @@ def test_one_video_by_hand() -> None:
     assert values(overall.all) == (6 / 9, 6 / 12, 12 / 21)
 
 
-def test_mean_f1_is_not_the_f1_of_the_means() -> None:
-    one, other = annotation("a", "c1 c1"), annotation("b", "c1 c1")
-    overall = scores([one, other], [scored("a", "+0"), scored("b", "+-")]).overall
-    assert values(overall.all) == pytest.approx((0.75, 0.5, (2 / 3 + 1 / 2) / 2))
-
-
-def test_unscored_video_enters_no_mean_but_is_counted() -> None:
-    videos = [annotation(index, "c1", domain="Film") for index in "abcd"]
-    judgments: list[Scored | Unscored] = [
-        scored("a", "+"),
-        Unscored(index="b", reason="the judge refused"),
-    ]
-    result = scores(videos, judgments, captioned=3)
-    assert values(result.overall.all) == (1.0, 1.0, 1.0)
-    assert result.overall.all.n == result.by.domain["Film"].all.n == 1
-    assert result.counts.model_dump() == {
-        "annotated": 4,
-        "captioned": 3,
-        "scored": 1,
-        "unscored": 2,
-    }
-    assert set(result.videos) == {"a"}
-
-
 SIZES = {"<=15": (1, 15), "16-20": (16, 20), "21-25": (21, 25), "26-30": (26, 30), ">=31": (31, 90)}
 
 
@@ -118,12 +94,7 @@ def test_repeat_spread_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "judgments",
-    [
-        [scored("a", "++")],
-        [scored("a", "+ +")],
-        [scored("a", "")],
-    ],
+    "judgments", [[scored("a", "++")], [scored("a", "+ +")], [scored("a", "")]]
 )
 def test_relations_that_do_not_fit_the_annotation_are_never_scored(judgments: list[Scored]) -> None:
     with pytest.raises(ValueError, match="do not fit"):

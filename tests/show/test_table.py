@@ -102,21 +102,6 @@ def test_csv_runs_no_formula_and_keeps_numbers() -> None:
     assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
 
 
-def test_pages_have_titles_notes_and_signatures_in_their_order() -> None:
-    page = Page(
-        [Table("t", columns("a", "b"), [["x", "1"]])],
-        title="1. Runs",
-        about="judge x",
-        notes=["a note"],
-        warnings=["Beware."],
-        signatures=["capeval:x|`y`"],
-    )
-    text = as_text([page], headline="The answer.")
-    order = ["The answer.", "1. Runs", "judge x", "t\n", "a note", "Beware.", "capeval:x"]
-    assert sorted(order, key=text.index) == order
-    assert "- `` capeval:x|`y` ``" in rendered([page], "markdown")
-
-
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
     table = Table("t", columns("a"), [[str(n)] * 1 for n in range(30)], note="Read.")
     (short,) = Page([table]).shortened(25).tables
