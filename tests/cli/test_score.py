@@ -115,6 +115,13 @@ def library(path: Path | str, **options: Any) -> capeval.Scores:
     return capeval.score(path, "annotations.json", **options)
 
 
+def test_a_torn_last_line_is_passed_over() -> None:
+    for path, name in ((JUDGE / "judgments.jsonl", "mine"), (Path("copy.jsonl"), "copy.jsonl")):
+        path.write_bytes(path.read_bytes()[:-20])
+        scores = score(name, "--annotations", "annotations.json", "--json").json
+        assert scores["counts"]["scored"] == 1
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
