@@ -15,21 +15,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.judge_responder import is_preflight
-from tests.server import LoopbackServer, completion
-
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
 
 async def serve(mood: str, name: str, port: int) -> None:
+    from tests.judge_responder import is_preflight
+    from tests.server import LoopbackServer, completion
+
     def answer(request: dict[str, Any]) -> Any:
         if mood == "mortal" and not is_preflight(request):
             os._exit(7)
         return completion("A man runs along a beach.")
 
-    latency = 1.0 if mood == "slow" else 0.0
+    latency = 0.5 if mood == "slow" else 0.0
     async with LoopbackServer(answer, models=[name], latency=latency, port=port, keep=False):
         await asyncio.Event().wait()
 
@@ -43,10 +41,12 @@ def main() -> None:
     with (folder / "pids").open("a", encoding="utf-8") as pids:
         pids.write(f"{os.getpid()}\n{child}\n")
     print("Loading the weights\n\x1b[2J", flush=True)
-    time.sleep(600 if mood == "hang" else 0.7)
+    if mood == "hang":
+        time.sleep(600)
     if mood == "crash":
         print([given.get("--api-key"), os.environ.get("HF_TOKEN")])
         raise RuntimeError("no GPU has room for the weights")
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     asyncio.run(serve(mood, given["--served-model-name"], int(given["--port"])))
 
 

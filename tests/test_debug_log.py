@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.llm.tracing import LOG, start_log, trace
-from tests.cli_runs import capeval
+from capeval.llm.tracing import LOG
 from tests.files.making import record
 from tests.server import LoopbackServer, failure, rate_limited
+from tests.world import capeval
 
 KEY = "own-key-0123456789abcdef"
 ADDRESS = "https://me-user:hunter2@host.invalid/v1?key=param-secret&x=plain-secret"
@@ -70,19 +69,3 @@ async def test_what_was_typed_is_recorded_without_secrets(tmp_path: Path) -> Non
         assert secret not in text + made.err
     assert "host.invalid" in text
     assert "InputError" in text
-
-
-def test_a_full_disk_ends_the_log_and_not_the_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    start_log(tmp_path / "log", "begin")
-    handler = LOG.handlers[-1]
-    assert isinstance(handler, logging.FileHandler)
-    try:
-        raise OSError(28, "No space left on device")
-    except OSError:
-        handler.handleError(logging.makeLogRecord({}))
-    trace("request")
-    said = capsys.readouterr().err
-    assert "log: cannot be written (No space left on device); no log" in said
-    assert said.count("\n") == 1

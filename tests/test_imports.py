@@ -108,27 +108,6 @@ def test_no_module_imports_the_public_face() -> None:
     assert found == []
 
 
-def test_stats_open_no_file_and_know_no_model() -> None:
-    names = {
-        name.split(".")[0]
-        for path in (PACKAGE / "stats").glob("*.py")
-        for _, name in imported(path)
-    }
-    assert names <= {
-        *(
-            "__future__",
-            "bisect",
-            "collections",
-            "dataclasses",
-            "functools",
-            "itertools",
-            "math",
-            "statistics",
-        ),
-        *("threading", "typing", "numpy", "scipy", "capeval"),
-    }
-
-
 HELP = f"""
 import sys
 import capeval

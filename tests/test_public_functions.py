@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from pathlib import Path
@@ -51,8 +50,3 @@ def test_every_public_function_is_documented_and_names_a_misspelt_parameter(name
         message = f'{name}() has no parameter {known[1:]}; did you mean "{known}"?'
         with pytest.raises(UsageError, match=re.escape(message)):
             function(**{known[1:]: "a"})
-
-
-def test_every_module_says_what_it_is() -> None:
-    modules = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
-    assert [path for path, tree in modules.items() if not ast.get_docstring(tree)] == []

@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from capeval.cli.app import app
-from tests.typed import typed
+from tests.world import typed
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import capeval
@@ -16,7 +15,6 @@ from capeval.errors import UsageError
 from capeval.judging.protocol import JudgeOptions
 from capeval.reporting.plot import PlotOptions
 from tests.judged_runs import make_run, write_annotations
-from tests.typed import typed
 
 FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "sample_frames": ("none.mp4",)}
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [
@@ -56,11 +54,6 @@ def test_a_single_text_is_one_of_several_and_commas_separate_as_for_the_command(
         JudgeOptions("c.jsonl", only=",")
 
 
-def test_options_that_need_each_other_are_checked_in_python_too() -> None:
-    with pytest.raises(UsageError, match="name the file with --human"):
-        capeval.inspect("old", "a", columns={"score": "mos"})
-
-
 def test_a_share_is_a_text_or_a_number(alone: None) -> None:
     del alone
     write_annotations(Path("a.json"))
@@ -72,21 +65,8 @@ def test_a_share_is_a_text_or_a_number(alone: None) -> None:
         assert gate.passed
 
 
-def test_numbers_of_numpy_become_plain() -> None:
-    numbers: dict[str, Any] = {"limit": np.int64(3), "timeout": np.float32(2)}
-    made = JudgeOptions("c.jsonl", **numbers, only=np.array(["a"]))
-    assert [type(each) for each in (made.limit, made.timeout, made.only)] == [int, float, tuple]
-
-
 def test_help_shows_the_parameters_of_a_function() -> None:
     parameters = inspect.signature(capeval.judge).parameters
     assert list(parameters)[:2] == ["captions", "annotations"]
     assert parameters["judge"].default is None
     assert all(f"\n{name} : " in str(capeval.judge.__doc__) for name in parameters)
-
-
-@pytest.mark.parametrize("option", ["--judge=", "--max-failed=", "--only=", "--max-cost=nan"])
-def test_a_wrong_option_is_one_line_that_names_it(option: str) -> None:
-    said = typed(Path(), "judge", "x", option)
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert option.partition("=")[0] in said.err

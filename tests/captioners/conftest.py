@@ -12,7 +12,7 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.files.annotations import load_annotations
 from tests.cli.conftest import _none_is_left_running  # noqa: F401 - around every test
-from tests.generating import annotation
+from tests.world import annotation
 
 Checkpoint = Callable[[str], Path]
 Load = Callable[..., LoadedModel]

@@ -1,4 +1,4 @@
-"""Run as a program: captions the sample on Ray with a captioner that two videos kill.
+"""Run as a program, with a cluster's address: captions the sample with a captioner that dies.
 
 Prints, as JSON, which videos have a caption, why others have none, and what is refused.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,11 +43,11 @@ class Locked(Ending):
 
 def main() -> None:
     try:
-        capeval.generate(Locked(), ray="local", frames=1)
+        capeval.generate(Locked(), ray=sys.argv[1], frames=1)
         refused = ""
     except UsageError as error:
         refused = str(error)
-    made = capeval.generate(Ending(), ray="local", frames=1)
+    made = capeval.generate(Ending(), ray=sys.argv[1], frames=1)
     captions = {line["index"]: line["caption"] for line in made.captions}
     print(json.dumps({"captions": captions, "left": dict(made.left), "refused": refused}))
 

@@ -143,25 +143,3 @@ def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> 
     assert line.startswith(f"{tmp_path / 'capeval.toml'}: ")
     assert said in line
     assert "\n" not in line
-
-
-@pytest.mark.parametrize(
-    ("name", "frames", "images"),
-    [
-        ("qwen2-vl-7b", "qwen-2fps", "video"),
-        ("Qwen/Qwen2-VL-7B-Instruct", "qwen-2fps", "video"),
-        ("my-finetune", "32", "jpeg"),
-        # A server may call its model by a path.
-        ("./ours", "32", "jpeg"),
-    ],
-)
-def test_a_server_runs_what_the_catalogue_says_of_its_model(
-    name: str, frames: str, images: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    url = "http://gpu:8000/v1"
-    entry = choose_model(GenerateOptions(name, base_url=url))
-    assert entry
-    assert (entry.name, entry.reached) == (name, "endpoint")
-    assert (entry.frames, entry.images) == (frames, images)
-    assert choose_model(GenerateOptions(base_url=url)) is None

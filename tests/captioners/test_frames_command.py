@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.typed import Said, typed
 from tests.video.clips import make_clip, numbered
+from tests.world import Said, typed
 
 
 @pytest.fixture

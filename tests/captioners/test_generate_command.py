@@ -14,12 +14,10 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.cli_runs import capeval as here
-from tests.cli_runs import environment
-from tests.generating import lines
 from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import typed
+from tests.world import capeval as here
+from tests.world import environment, lines, typed
 
 INDEXES = [f"sample_{n:02}" for n in range(1, 11)]
 QUESTION = {
@@ -142,7 +140,10 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         ((*GONE, "--batch-size", "4"), "use --max-concurrency"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_one_line(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capeval.llm.client.PREFLIGHT_WAIT", 0.01)
     (tmp_path / "ours").mkdir()
     key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
     ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))

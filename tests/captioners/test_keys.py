@@ -10,9 +10,8 @@ import pytest
 from capeval.captioners.asking_session import open_captioner
 from capeval.captioners.generate import GenerateOptions
 from capeval.errors import CapevalError, InputError, UsageError
-from tests.cli_runs import environment
 from tests.server import LoopbackServer, completion, failure, unauthorized
-from tests.typed import typed
+from tests.world import environment, typed
 
 OPENAI, OTHER = "sk-openai-0123456789abcdef", "other-key-0123456789abcdef"
 

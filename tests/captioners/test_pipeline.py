@@ -24,7 +24,7 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.video import FrameSet
-from tests.generating import FakeCaptioner, FakeReader, captioned
+from tests.world import FakeCaptioner, FakeReader, captioned
 
 
 class Notes:

@@ -89,13 +89,3 @@ async def test_the_benchmarks_bounds_refuse_it_instead(captioner: Make) -> None:
     assert isinstance(outcome, Uncaptioned)
     # Four layers of more than 1,000 squares.
     assert "the model reads 4096: take fewer frames" in outcome.reason
-
-
-def test_the_bounds_are_recorded(load: Load) -> None:
-    settings = load("qwen2.5-omni").settings
-    assert settings["preset"] == "published"
-    assert settings["processor"] == {
-        "cap_pixels_per_frame": True,
-        "size": {"shortest_edge": 100_352, "longest_edge": 602_112},
-        "max_video_tokens": int((4096 - 10 - 512) / 0.9),
-    }

@@ -7,15 +7,14 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capeval.captioners.ray_pool import LOST
-from tests.cli_runs import environment, run, start
-from tests.plugin_packages import install
-from tests.typed import typed
+from tests.world import Said, environment, install, installed, start, typed
 
 PLUGIN = """
 import time
@@ -27,22 +26,46 @@ class Slow:
         self.options = options
 
     def caption(self, requests):
-        time.sleep(0.5)
+        time.sleep(0.3)
         return [f"{len(one.frames)} frames of {one.index}" for one in requests]
 """
+# As `--ray local` starts it; it ends with its standard input.
+CLUSTER = """
+import os, sys
+from capeval.captioners import ray_pool
+os.environ.update(ray_pool._ENVIRONMENT)
+import ray
+ray_pool._connect(ray, "local")
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+"""
+Cluster = tuple[str, Path, dict[str, str]]
 
 
-@pytest.fixture
-def variables(tmp_path: Path) -> dict[str, str]:
-    """The environment of a local Ray of two workers, with a package that has a captioner."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A local Ray of two workers: its address, a captioner's package, and the variables of both."""
+    folder = tmp_path_factory.mktemp("ray")
     points = "[capeval.captioners]\nslow-vlm = slow_vlm:Slow\n"
-    site = install(tmp_path, "slow_vlm", PLUGIN, points)
-    return {
-        "PYTHONPATH": f"{environment(tmp_path)['PYTHONPATH']}:{site}",
+    site = install(folder, "slow_vlm", PLUGIN, points)
+    variables = {
+        "PYTHONPATH": f"{environment(folder)['PYTHONPATH']}:{site}",
         "RAY_OVERRIDE_RESOURCES": '{"CPU": 2}',
-        # Ray keeps its token there.
-        "HOME": str(tmp_path),
+        # A local Ray is reached with a token, which it keeps there.
+        "RAY_AUTH_MODE": "token",
+        "HOME": str(folder),
     }
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        env=environment(folder, **variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        yield process.stdout.readline().strip(), site, variables
+        process.stdin.close()
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -55,15 +78,22 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+def alone(folder: Path, *command: str, site: Path) -> Said:
+    """Type a command in this process, without Ray."""
+    with installed(site, "slow_vlm"):
+        return typed(folder, *command, env=environment(folder))
+
+
 async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
-    tmp_path: Path, variables: dict[str, str]
+    tmp_path: Path, cluster: Cluster
 ) -> None:
+    address, site, variables = cluster
     runs = tmp_path / "runs"
     command = ("generate", "--model", "slow-vlm", "--frames", "4", "--json", "--run")
-    plain = await asyncio.to_thread(run, tmp_path, *command, "plain", **variables)
-    assert plain.code == 0, plain.err
-    process = await start(tmp_path, *command, "pool", "--ray", "local", prepare=None, **variables)
+    process = await start(tmp_path, *command, "pool", "--ray", address, **variables)
     ending = asyncio.ensure_future(process.communicate())
+    plain = await asyncio.to_thread(alone, tmp_path, *command, "plain", site=site)
+    assert plain.code == 0, plain.err
     while not lines(runs / "pool"):
         assert process.returncode is None, await ending
         await asyncio.sleep(0.01)
@@ -75,7 +105,7 @@ async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
     assert b"ray" not in err.lower()
     kept = len(lines(runs / "pool"))
     assert 0 < kept < 10
-    ended = await asyncio.to_thread(run, tmp_path, *command, "pool", **variables)
+    ended = await asyncio.to_thread(alone, tmp_path, *command, "pool", site=site)
     assert json.loads(ended.out)["new"] == 10 - kept
     assert lines(runs / "pool") == lines(runs / "plain")
     manifests = [
@@ -86,10 +116,11 @@ async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
 
 
 def test_a_video_that_ends_its_worker_is_left_without_a_caption(
-    tmp_path: Path, variables: dict[str, str]
+    tmp_path: Path, cluster: Cluster
 ) -> None:
+    address, _, variables = cluster
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.captioners.ending_captioner"],
+        [sys.executable, "-m", "tests.captioners.ending_captioner", address],
         cwd=tmp_path,
         env=environment(tmp_path, **variables),
         capture_output=True,

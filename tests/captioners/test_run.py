@@ -28,14 +28,14 @@ from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
-from tests.generating import (
+from tests.scripted_client import ScriptedClient
+from tests.server import LoopbackServer
+from tests.world import (
     FakeCaptioner,
     FakeReader,
     annotation,
     lines,
 )
-from tests.scripted_client import ScriptedClient
-from tests.server import LoopbackServer
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -210,21 +210,6 @@ async def test_a_model_that_dies_loses_nothing(run: RunFolder, wanted_of: Wantin
     assert order(run.captions) == [f"v{n}" for n in range(100)]
 
 
-async def test_one_dangling_link_costs_one_video(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(INDEXES)
-    for name, target in (("v3", "gone.mp4"), ("v6", "v6.mp4")):  # the second leads to itself
-        (wanted.videos / f"{name}.mp4").unlink()
-        (wanted.videos / f"{name}.mp4").symlink_to(target)
-    generation = await go(run, wanted)
-    assert set(generation.ungenerated) == {"v3", "v6"}
-    assert "is a link to gone.mp4, which does not exist" in generation.ungenerated["v3"]
-    assert order(run.captions) == [i for i in INDEXES if i not in {"v3", "v6"}]
-    # A link that breaks later does not make its caption invalid.
-    (wanted.videos / "v1.mp4").unlink()
-    (wanted.videos / "v1.mp4").symlink_to("gone.mp4")
-    assert (await go(run, wanted)).new == 0
-
-
 def same(path: Path) -> list[dict[str, Any]]:
     return [line | {"seconds": None} for line in lines(path)]
 
@@ -248,15 +233,6 @@ async def test_shards_make_what_one_run_makes(
         e.name for e in run.path.iterdir()
     )
     assert sharded.read_manifest() | {"id": ""} == run.read_manifest() | {"id": ""}
-
-
-async def test_a_limit_counts_over_all_shards(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = replace(wanted_of(INDEXES), limit=3)
-    first = await go(run, wanted, shard=Shard(1, 2))
-    assert (first.asked, first.new, first.shard) == (2, 2, Shard(1, 2))
-    last = await go(run, wanted, shard=Shard(2, 2))
-    assert (last.asked, last.new, last.shard) == (3, 1, None)
-    assert order(run.captions) == INDEXES[:3]
 
 
 async def test_shards_copied_from_another_machine_are_taken_in(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.typed import Said, typed
+from tests.world import Said, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-test-SECRET123"

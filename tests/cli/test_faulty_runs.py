@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.files.making import record
-from tests.typed import Said, typed
+from tests.world import here, typed
 
 BAD = Path("runs/bad")
 RUNS = ("bad", "one", "two")
@@ -34,12 +33,13 @@ def annotated_by(path: str) -> Callable[[], object]:
 
 # What happened to the run, and what the notice says.
 FAULTS: dict[str, tuple[Callable[[], object], str]] = {
-    "unreadable": (lambda: BAD.chmod(0), "Permission denied"),
     "captions": (damage("captions.jsonl", "{\n{\n"), "captions.jsonl: line 1: broken JSON"),
     "not UTF-8": (damage("*/judgments.jsonl", b"\xff\n{}\n"), "UTF-8"),
     "verdicts": (damage("*/judgments.jsonl", '{"index": 3}\n'), "judgments.jsonl: has no"),
     "no annotations": (annotated_by("gone.json"), "gone.json"),
 }
+if os.getuid():  # root may read everything
+    FAULTS["unreadable"] = (lambda: BAD.chmod(0), "Permission denied")
 
 
 @pytest.fixture(scope="module")
@@ -66,29 +66,7 @@ def _runs(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     yield
-    for path in (BAD, *BAD.glob("*/")):
-        path.chmod(0o755)
-
-
-def capeval(*arguments: str) -> Said:
-    with without_privileges():
-        return typed(Path(), *arguments)
-
-
-@contextmanager
-def without_privileges() -> Iterator[None]:
-    """Let permissions stop this process, even if the tests run as root."""
-    libc = ctypes.CDLL(None)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    before = (ctypes.c_uint32 * 6)()
-    assert libc.capget(header, before) == 0
-    fewer = (ctypes.c_uint32 * 6)(*before)
-    fewer[0] &= ~0b110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-    assert libc.capset(header, fewer) == 0
-    try:
-        yield
-    finally:
-        libc.capset(header, before)
+    BAD.chmod(0o755)
 
 
 COMMANDS = (
@@ -106,16 +84,16 @@ def test_a_faulty_run_is_left_out_with_one_notice_unless_it_is_named(fault: str)
     for code, arguments in COMMANDS:
         if arguments.startswith("rate") and fault in ("not UTF-8", "verdicts"):
             continue  # it reads no verdicts
-        done = capeval(*arguments.split())
+        done = here(*arguments.split())
         assert done.code == code, (arguments, done)
         (notice,) = (line for line in done.err.splitlines() if "left out: " in line)
         assert why in notice, arguments
         assert "bad" in notice, arguments
         assert "Traceback" not in done.err
-    compared = capeval("compare", "one", "two")
+    compared = here("compare", "one", "two")
     assert (compared.code, compared.err) == (0, "")
     for arguments in ("leaderboard bad", "compare one bad", "inspect bad v0"):
-        done = capeval(*arguments.split())
+        done = here(*arguments.split())
         (line,) = (line for line in done.err.splitlines() if line.startswith("capeval: "))
         assert done.code == 2, (arguments, done)
         assert why in line or "gone" in line, (arguments, line)
@@ -124,6 +102,6 @@ def test_a_faulty_run_is_left_out_with_one_notice_unless_it_is_named(fault: str)
 def test_where_every_run_is_faulty_the_first_fault_is_the_error() -> None:
     for run in RUNS:
         Path("runs", run, "captions.jsonl").write_text("{\n{\n")
-    done = capeval("judge", "--judge", "lexical")
+    done = here("judge", "--judge", "lexical")
     assert done.code == 2
     assert "runs/bad/captions.jsonl: line 1: broken JSON" in done.err.splitlines()[-1]

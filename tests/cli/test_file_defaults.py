@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Workspace
 from tests.judged_runs import make_run, write_annotations
 from tests.server import LoopbackServer, unauthorized
-from tests.typed import Said, typed
+from tests.world import Said, typed
 
 KEY = "sk-test-0123456789abcdef"
 ASK = "judge out/runs/old --judge m --base-url http://localhost:9/v1"

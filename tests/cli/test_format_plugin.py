@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.making import record
-from tests.plugin_packages import install, installed
-from tests.typed import Said, typed
+from tests.world import Said, install, installed, typed
 
 READER = '''
 from capeval.schema import Annotation
@@ -121,18 +120,6 @@ def test_a_broken_plugin_or_a_wrong_name_is_one_line(
     assert done.err.startswith("capeval: " + message.format(annotations.partition(":")[0]))
     assert len(done.err.splitlines()) == 1
     assert not (folder / "runs").exists()
-
-
-def test_a_run_whose_format_is_not_installed_any_more_is_left_out(folder: Path) -> None:
-    assert judge(folder, "scenes:scenes.txt").code == 0
-    (folder / "scenes.txt").touch()
-    done = typed(folder, "leaderboard")  # without the package
-    assert (done.code, done.err.count("\n")) == (3, 1)
-    assert "left out: runs/captions/lexical-2" in done.err
-    assert 'no annotation format is called "scenes"' in done.err
-    refused = typed(folder, "leaderboard", "--out", "scenes.txt")
-    assert "--out: scenes.txt is one of the files to be read" in refused.err
-    assert (folder / "scenes.txt").read_text() == SCENES
 
 
 def test_a_file_with_a_colon_in_its_name_is_a_path(folder: Path) -> None:

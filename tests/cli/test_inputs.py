@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.making import record
-from tests.hostile import ERRORS
-from tests.typed import here
+from tests.world import ERRORS, here
 
 GOOD = json.dumps([record("v"), record("w")])
 CAPTION = '{"index": "v", "caption": "A dog runs."}\n'

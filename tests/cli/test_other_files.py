@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import typed
+from tests.world import typed
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "annotations" / "sample" / "captions" / "thorough.jsonl"

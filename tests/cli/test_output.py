@@ -14,11 +14,10 @@ from typer.main import get_command
 
 from capeval.cli.app import app
 from tests.cli.conftest import Workspace
-from tests.cli_runs import ROOT
 from tests.judge_responder import answer
 from tests.judged_runs import VIDEOS, make_run, write_annotations
-from tests.server import LoopbackServer, refusing
-from tests.typed import typed
+from tests.server import LoopbackServer
+from tests.world import typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 COMPARE = ("compare", "old", "new")
@@ -44,12 +43,6 @@ def test_quiet_prints_only_a_failed_gate_and_json(folder: Path) -> None:
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith("capeval: ")
     assert typed(folder, "score", "old", "--json", "-q").json["overall"]
-
-
-def test_help_lists_the_exit_codes() -> None:
-    help_text = " ".join(typed(ROOT, "--help").out.split())
-    assert "1 an internal error (a bug in capeval)" in help_text
-    assert "141 output pipe closed (SIGPIPE)" in help_text
 
 
 NASTY = "evil\x1b[2J\x9b31m\u202e\u2066\u200b\u2028 caf\u00e9 \u4e2d"
@@ -114,12 +107,6 @@ async def judged_by(responder: Any, work: Workspace, *arguments: str) -> str:
         ran = await asyncio.to_thread(work.judge, "-q", *arguments)
     assert (ran.code, ran.out) == (0, "")
     return ran.err
-
-
-async def test_a_parameter_that_is_left_off_is_reported(work: Workspace) -> None:
-    err = await judged_by(refusing("temperature", answer=answer), work, "--limit", "2")
-    (line,) = err.splitlines()
-    assert "judge-model does not take temperature; going on without (400: Unsupp" in line
 
 
 async def test_a_cost_that_is_an_estimate_is_reported(work: Workspace) -> None:

@@ -6,18 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from capeval.files.annotations import FORMATS
-from tests.cli_runs import ROOT
 from tests.correlation.making import make_run, write_annotations
-from tests.files.making import record
 from tests.scoring.making import annotation, scored
-from tests.typed import here
+from tests.world import ROOT, here
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]
 CORRELATE = "correlate --human human.csv"
@@ -106,33 +101,3 @@ def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(command: str) -
     assert b"Error" not in done.stderr
     assert b"a bug" not in done.stderr
     assert "--out" not in command or json.loads(Path("c.json").read_text("utf-8"))["results"]
-
-
-# A name that every command may write: `plot` chooses its own.
-FILE = Path("data/types.svg")
-
-
-def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """A format of annotations: names of videos, in a file or in all files of a folder."""
-    for file in path.rglob(FILE.name) if path.is_dir() else [path]:
-        for video in file.read_text().split():
-            yield video, record(video)
-
-
-@pytest.mark.parametrize("path", [FILE, FILE.parent])
-def test_annotations_in_the_format_of_a_plugin_are_kept(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(FORMATS.packaged, "lines", f"{__name__}:read_lines")
-    FILE.parent.mkdir()
-    FILE.write_text("v1 v2")
-    lines = [json.dumps({"index": f"v{n}", "caption": "A dog."}) for n in (1, 2)]
-    Path("mine.jsonl").write_text("\n".join(lines))
-    given = ("--annotations", f"lines:{path}", "--judge", "lexical")
-    assert here("judge", "mine.jsonl", *given).code == 0
-    files = "is one of the files to be read"
-    assert files in refusal(f"leaderboard mine --annotations lines:{path}", str(FILE))
-    assert files in refusal("plot types mine --format svg", str(FILE.parent))
-    # A file beside the annotations may be new, and the result of the same command replaced.
-    for _ in range(2 if path == FILE else 0):
-        assert here("leaderboard", "mine", "--out", "data/board.txt").code == 0

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli_runs import ROOT, environment
 from tests.mcq.answering import own_folder, replies
 from tests.server import LoopbackServer
+from tests.world import ROOT, environment
 
 HIDDEN = ("torch", "torchvision", "transformers", "accelerate", "timm", "num2words", "decord")
 PROGRAM = """
@@ -32,10 +32,10 @@ async def test_captions_answers_and_reports_need_no_torch(tmp_path: Path) -> Non
     async with LoopbackServer(replies) as server:
         model = ["--model", "m", "--base-url", server.url]
         commands = [
-            ["generate", *model, "--run", "r", "--frames", "2"],
+            ["generate", *model, "--run", "r", "--frames", "2", "--limit", "2"],
             ["mcq", "answer", *model, "--questions", questions],
             ["judge", "r", "--judge", "lexical"],
-            ["report", "r", "--frames", "2"],
+            ["report", "r", "--frames", "1"],
         ]
         await asyncio.to_thread(
             subprocess.run,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.comparing.compare import compare_judged
-from capeval.comparing.comparison import Compared, Comparison, Matrix
+from capeval.comparing.comparison import Compared, Comparison, LeftOut, Matrix
 from capeval.schema import Annotation, Scored
 from capeval.scoring.judged_run import JudgedRun
 from tests.scoring.making import annotation, scored
@@ -62,3 +62,19 @@ def matrix(*names: str) -> Matrix:
     found = compared(VIDEOS, *RUNS, RUNS[0], names=names or "ABC")
     assert isinstance(found, Matrix)
     return found.model_copy(update={"notes": ()})
+
+
+def example() -> Comparison:
+    """Two runs of unlike data, one of which lacks a video."""
+    found = comparison("base", "[b]new[/b] & <x>", value=0.0123, low=-0.0345)
+    left = LeftOut(index="d", reason="unscored in base: the judge refused")
+    return found.model_copy(
+        update={
+            "comparable": False,
+            "unlike": ("data 0a1b2c@3 vs. 0a1b2d@3",),
+            "notes": ("nothing says who judged base",),
+            "second": found.second.model_copy(
+                update={"left_out": (left,), "scored": 4, "signature": "capeval:other"}
+            ),
+        }
+    )

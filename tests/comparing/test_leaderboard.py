@@ -5,24 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import capeval
-from capeval.comparing.sections import Leaderboard, Section
+from capeval.captioners.catalogue import read_catalogue
+from capeval.comparing.sections import Leaderboard, read_published
 from capeval.errors import InputError
 from capeval.schema import ELEMENT_TYPES, Provenance
-from capeval.scoring import Estimate, TypeScores
-from capeval.scoring.scores import OVERALL, VIEWS, ScoreRow, score_tables
-from capeval.show.formats import Format
-from capeval.show.table import Page, Table
+from capeval.scoring.scores import OVERALL, ScoreRow
 from tests.judged_runs import BY, make_run, write_annotations
-from tests.latex import PDFLATEX, typeset
-from tests.typed import Said, here
+from tests.mcq.graded_runs import FRAMES, edit, grade, paired
+from tests.world import Said, here
 
 GOOD = "+++ +++ | +++ | ++ +"
 FAIR = "+0- 0++ | 0+- | 00 +"
@@ -94,6 +91,13 @@ def test_several_judges_of_one_run_are_each_a_row() -> None:
     for name in ("judgments.jsonl", "scores.json"):
         (other / name).write_bytes((Path("runs/mine/judge") / name).read_bytes())
     assert names() == ["mine (runs/mine/again)", "mine (runs/mine/judge)"]
+
+
+def test_equal_values_are_both_marked_as_the_best() -> None:
+    for name, labels in (("a", GOOD), ("b", GOOD), ("c", FAIR)):
+        make_run(name, labels)
+    latex = typed("--format", "latex").out
+    assert latex.count(r"\textbf{100.0}") == 2 * latex.count(r"\underline{") > 0
 
 
 def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
@@ -210,111 +214,166 @@ def test_sections_of_two_efforts_of_one_judge_have_two_titles() -> None:
     assert sum(title.endswith(", reasoning low") for title in titles) == 1
 
 
-# ---- Tables in every format ---------------------------------------------------------------------
+# ---- The papers' tables as transcribed -----------------------------------------------------------
 
 
-@pytest.fixture
-def board() -> Leaderboard:
-    """Runs of two judges, two of them equally good, one of part of the videos."""
-    big = {"model": "Qwen/Qwen2-VL-72B-Instruct", "frames": "2fps"}
-    make_run("qwen", "+++ ++0 | +++ | ++ +", generation=big)
-    make_run("a-checkpoint-of-a-long-training-2026-01-31", "+++ ++0 | +0+ | ++ +")
-    make_run("as-good", "+++ ++0 | +++ | ++ +", generation={"model": "own", "frames": "auto@64"})
-    make_run("part", "+++ +++ | +++", captioned=2)
-    words = Provenance(judge="lexical-2", prompts=None, baseline=True)
-    make_run("words", "+0- 0++ | 0+- | 00 +", by=words)
-    return capeval.leaderboard()
+CAPTIONS = read_published("captions")
+TUNA, TOMATO, *_ = read_published("questions")["tables"]
 
 
-def means(f1: float | None, n: int = 7) -> TypeScores:
-    value = Estimate(value=f1, low=None, high=None)
-    return TypeScores(precision=value, recall=value, f1=value, n=n)
+def test_frames_are_those_of_the_catalogue_and_the_same_in_both_tables() -> None:
+    # The table says how many frames a second, the catalogue whose code takes them.
+    in_table = {"qwen-2fps": "2fps", "tuna-auto": "auto"}
+    frames = [entry.frames for entry in read_catalogue().values() if entry.paper]
+    assert sorted(CAPTIONS["frames"].values()) == sorted(in_table.get(f, f) for f in frames)
+    assert {model: TUNA["frames"].get(model, "32") for model in TUNA["rows"]} == CAPTIONS["frames"]
 
 
-def section(*rows: ScoreRow) -> Section:
-    tables: dict[str, Table] = {view: table for view in VIEWS for table in score_tables(view, rows)}
-    return Section(rows, tables, Page([], title="Runs"), {}, headline="The best")
+def test_cells_of_captions_are_possible_means_of_the_same_videos() -> None:
+    for model in CAPTIONS["frames"]:
+        eight, nine, ten = (CAPTIONS[f"table{n}"][model] for n in (8, 9, 10))
+        assert (len(eight), len(nine), len(ten)) == (15, 15, 11), model
+        assert eight[12:] == nine[12:], model
+        assert eight[14] == ten[10], model
+        for at in range(0, 15, 3):
+            for precision, recall, f1 in (eight[at : at + 3], nine[at : at + 3]):
+                highest = 2 * precision * recall / (precision + recall)
+                assert recall - 0.1 <= f1 <= highest + 0.1, model
+        # Every video is Low- or High-Dynamic: 340 and 660.
+        mixed = 0.34 * nine[2] + 0.66 * nine[5]
+        assert (abs(mixed - nine[14]) <= 0.2) == (model != "LLaVA-OV-72B"), model
 
 
-def printed(board: Leaderboard, width: int, *, by: str = "overall", full: bool = False) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None)
-    replace(board, by=by).show(console, full=full)
-    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+@pytest.mark.parametrize("table", [TUNA, TOMATO], ids=["tuna", "tomato"])
+def test_overall_accuracies_are_the_mean_weighted_by_questions(table: dict[str, Any]) -> None:
+    questions, remarks = table["questions"], table["remarks"]
+    assert sum(questions) == table["overall_questions"]
+    for model, (*cells, overall) in table["rows"].items():
+        mean = sum(c * n for c, n in zip(cells, questions, strict=True)) / sum(questions)
+        assert abs(mean - overall) <= 0.1 or model in remarks, model
 
 
-def test_published_tables_fit_eighty_columns_and_have_every_number() -> None:
-    paper = capeval.leaderboard(published=True)
-    text = printed(paper, 80, by="all", full=True)
-    assert max(map(len, text.splitlines()[1:])) <= 80
-    for form in ("markdown", "latex", "table"):
-        text = replace(paper, by="all").rendered(form)
-        text = text.replace("**", "").replace(r"\textbf{", "").replace(r"\underline{", "")
-        assert "capeval:tuna-cap|" not in text.replace("\\", "")
-        for row in paper.sections[0].entries:
-            assert isinstance(row, ScoreRow)
-            for value in row.cells.values():
-                assert f"{100 * (value.f1.value or 0):.1f}" in text
+def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
+    (captions,) = capeval.leaderboard(runs=tmp_path, published=True).sections
+    best = captions.entries[0]
+    assert isinstance(best, ScoreRow)
+    assert (best.name, best.rank, len(captions.entries)) == ("GPT-4o", 1, 21)
+    record = captions.records()[0]
+    shown = ("precision", "recall", "f1", "camera.f1", "visual_characteristic.Multi-Subject.recall")
+    assert [record[key] for key in shown] == [0.777, 0.482, 0.585, 0.613, 0.444]
+    assert (record["events.>=9.f1"], record["events.>=9.recall"]) == (0.413, None)
+    assert best.cells[OVERALL].f1.value == 0.585
+    tuna, tomato, _, chance = capeval.leaderboard(
+        runs=tmp_path, published=True, questions=True
+    ).sections
+    heads = [(s.records()[0]["run"], s.records()[0]["accuracy"]) for s in (tuna, tomato)]
+    assert heads == [("Gemini 1.5 Pro", 0.608), ("Qwen2-VL-72B", 0.379)]
+    assert chance.records()[0]["decided by chance"] == 1440
+    baselines = [row["accuracy"] for row in tomato.records() if row["run"] == "Human (videos)"]
+    assert baselines == [0.952]
 
 
-def test_buckets_say_of_how_many_videos_they_are(board: Leaderboard) -> None:
-    # The part lacks videos that the others have, and the words are alone.
-    text = printed(board, 120, by="characteristics", full=True)
-    assert ["n", "1–4", "1–6", "1–4", "0–2"] in [line.split() for line in text.splitlines()]
-    assert ["n", "4", "6", "4", "2"] in [line.split() for line in text.splitlines()]
-    markdown = replace(board, by="characteristics").rendered("markdown")
-    assert "| Low-Dynamic (n 1–4) |" in markdown
+# ---- Questions -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
-def test_what_is_not_there_is_explained(board: Leaderboard, form: Format) -> None:
-    text = replace(board, by="complexity").rendered(form)
-    bare = text.replace("\\", "").replace("{[}--]", "[–]").replace("\n--:", "\n–:")
-    # Of the two sections, only the first has a run of fewer than eight videos.
-    assert bare.count("[–]: no interval, fewer than 8 videos") == 1
-    assert bare.count("–: no scored video") == 4
+BOARD = ("--questions",)
 
 
-@pytest.mark.parametrize(
-    ("values", "bold", "underlined"),
-    [
-        ([0.5, 0.5, 0.3], ["50.0", "50.0"], ["30.0"]),
-        ([0.5, 0.49999, 0.4], ["50.0", "50.0"], ["40.0"]),  # as printed, they are equal
-        ([0.1, 0.09], ["10.0"], ["9.0"]),  # numbers, not words
-        ([0.5], [], []),  # alone it leads nobody
-    ],
-)
-def test_ties_share_their_mark(
-    values: list[float | None], bold: list[str], underlined: list[str]
-) -> None:
-    rows = [
-        ScoreRow(f"r{n}", {} if value is None else {OVERALL: means(value)}, 10, 10, 10, rank=1)
-        for n, value in enumerate(values)
+def ranked(named: Sequence[str] = (), **more: Any) -> Leaderboard:
+    return capeval.leaderboard(named, questions=True, **more)
+
+
+def make(name: str, correct: list[bool | None], **more: Any) -> Path:
+    return grade(Path("runs") / name, correct, more.pop("frames", FRAMES["multi"]), **more)
+
+
+def test_runs_are_ranked_and_ties_share_a_rank() -> None:
+    good, poor = paired(1, 0.7, 0.3)
+    for name, correct in (("poor", poor), ("good", good), ("good-again", good)):
+        make(name, correct)
+    (section,) = ranked().sections
+    ranks = [(one.name, one.rank) for one in section.entries if one.rank]
+    assert ranks == [("good", 1), ("good-again", 1), ("poor", 3)]
+    columns = section.tables["overall"].columns[-3:]
+    found = [(column.heading, column.under) for column in columns]
+    assert found == [("rotation", "20"), ("direction", "20"), ("count", "20")]
+
+
+def test_runs_that_saw_less_have_no_rank() -> None:
+    many, one = paired(1, 0.6, 0.9)
+    make("many", many)
+    make("shuffled", one, frames=FRAMES["shuffled"])
+    (section,) = ranked().sections
+    assert [(e.name, e.rank) for e in section.entries[:2]] == [("many", 1), ("shuffled", None)]
+    out = typed(*BOARD)[1]
+    assert "One frame, shuffled frames or none" in out
+    assert "Not ranked" not in out
+
+
+def test_run_with_too_few_scored_comes_last_and_the_reason_is_shown() -> None:
+    good, poor = paired(1, 0.9, 0.3)
+    make("poor", poor)
+    make("good-but-part", [None, *good[1:]])
+    (section,) = ranked().sections
+    ranks = [(one.name, one.rank) for one in section.entries[:2]]
+    assert ranks == [("poor", 1), ("good-but-part", None)]
+    out = " ".join(typed(*BOARD)[1].split())
+    assert "Not ranked, fewer than 99% of the questions are scored: good-but-part" in out
+
+
+def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
+    correct = paired(1, 0.5)[0]
+    make("a", correct)
+    make("b", correct, select="exact+random")
+    make("c", correct[:30])
+    make("d", correct, benchmark="own")
+    sections = ranked().sections
+    assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
+
+
+def test_published_tables_follow() -> None:
+    make("one", paired(1, 0.5)[0])
+    board = ranked(published=True)
+    assert [one.shared["benchmark"] for one in board.sections] == [
+        "tomato",
+        "tuna",
+        "tomato",
+        "mmmu-pro",
+        "mmmu-pro",
     ]
-    if len(rows) > 1:  # what is not ranked has no mark, however good it is
-        rows.append(ScoreRow("part", {OVERALL: means(values[0])}, 2, 2, 10))
-    text = Leaderboard((section(*rows),)).rendered("latex")
-
-    def marked(command: str) -> list[str]:
-        return [part.split("}")[0] for part in text.split(f"\\{command}{{")[1:]]
-
-    assert marked("textbf") == bold
-    assert marked("underline") == underlined
-
-
-def test_headline_is_of_the_first_section_with_a_value() -> None:
-    one = section(ScoreRow("a", {OVERALL: means(0.5)}, 10, 10, 10))
-    none = replace(one, headline="")
-    assert Leaderboard((none, one)).headline() == "The best (section 2 of 2)."
-    assert Leaderboard((none,)).headline() == "No run has a score: 1 run."
-    assert Leaderboard((), ((Path("x"), InputError("damaged")),)).headline() == (
-        "No run can be shown: 1 left out."
-    )
+    code, out, err = typed(*BOARD, "--published", "--full")
+    assert (code, err) == (0, "")
+    assert out.startswith("one: accuracy ")
+    flat = " ".join(out.split())
+    assert flat.count("published, not computed here") == 5 - 1
+    assert "LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
+    assert "13.12" in out
+    assert "1,440" in out
 
 
-@pytest.mark.skipif(PDFLATEX is None, reason="no TeX is installed")
-def test_latex_compiles_and_fits_the_page(tmp_path: Path, board: Leaderboard) -> None:
-    sections = capeval.leaderboard(runs="none", published=True).sections
-    sections += capeval.leaderboard(runs="none", published=True, questions=True).sections
-    body = Leaderboard(board.sections + sections, by="all").rendered("latex")
-    assert "Overfull \\hbox" not in typeset(tmp_path, body)
+def test_nothing_to_show_is_an_error() -> None:
+    with pytest.raises(InputError, match="has no graded run"):
+        ranked()
+
+
+def test_broken_run_is_left_out_unless_it_is_named() -> None:
+    make("one", paired(1, 0.5)[0])
+    edit(make("broken", paired(2, 0.5)[0]), items=None)
+    code, out, err = typed(*BOARD)
+    assert code == 3
+    assert "broken" not in out
+    assert err.startswith("left out: ")
+    with pytest.raises(InputError, match="broken"):
+        ranked(["broken"])
+
+
+def test_json_has_what_the_function_returns() -> None:
+    make("one", paired(1, 0.5)[0])
+    shown = json.loads(typed(*BOARD, "--json", "--published")[1])
+    own, *published = shown
+    assert (own["run"], own["count_n"], own["scored_of"]) == ("one", 20, 60)
+    (tuna,) = (r for r in published if (r["run"], r["section"]) == ("Gemini 1.5 Pro", 2))
+    cell = [tuna[f"Camera Motion{end}"] for end in ("", "_low", "_high", "_n")]
+    assert cell == [0.494, None, None, 256]
+    remarked = {r["run"] for r in published if r["section"] == 3 and r["remark"]}
+    assert remarked == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}

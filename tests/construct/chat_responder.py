@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from tests.server import completion
 
-__all__ = ["answer", "inside", "numbered", "prompt_of", "questions", "reply_to", "write_lines"]
+__all__ = ["answer", "inside", "numbered", "prompt_of", "questions", "reply_to"]
 
 TYPES = ("camera", "scene", "action", "attribute")
 TASKS = ("camera motion", "action sequence", "object location")
@@ -98,7 +96,3 @@ def questions(annotation: dict[str, Any], points: dict[str, Any]) -> list[dict[s
             }
         )
     return found
-
-
-def write_lines(file: Path, values: Iterable[Any]) -> None:
-    file.write_text("".join(json.dumps(one) + "\n" for one in values), "utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capeval.construct.drafts import Draft
-from tests.typed import Said, here
+from tests.world import Said, here
 
 # Each event is its sentence and its elements: content, type, weight.
 Events = Sequence[tuple[str, Sequence[tuple[str, str, int]]]]

@@ -9,11 +9,10 @@ from typing import Any
 from capeval.construct.drafts import read_drafts
 from capeval.judging.segments import segments
 from capeval.judging.selection import captions_at_once
-from tests.cli_runs import capeval, start
-from tests.construct.chat_responder import answer, prompt_of, write_lines
+from tests.construct.chat_responder import answer, prompt_of
 from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said
+from tests.world import Said, capeval, start, write_lines
 
 DRAFTS = Path("clips") / "drafts.jsonl"
 MODEL = "some-model"
@@ -97,6 +96,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         await asyncio.wait_for(calls(server, 110, answer), 60)
         process.kill()
         await process.communicate()
+        server.latency = 0
         done = await draft(killed, server.url)
         assert done.code == 0, done.err
         asked = prompts(server)

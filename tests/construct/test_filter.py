@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from capeval.files.packaged import sample_folder
 from tests.cli.conftest import Workspace, end_of, wait_until
-from tests.typed import Said, typed
 from tests.video.clips import make_clip
+from tests.world import Said, typed
 
 WIDTH, HEIGHT, FPS = 320, 240, 24
 Picture = NDArray[np.float64]

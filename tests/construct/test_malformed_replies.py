@@ -13,17 +13,15 @@ import pytest
 from capeval.construct.drafts import read_drafts
 from capeval.mcq.question_files import load_questions
 from tests.cli.conftest import annotation
-from tests.cli_runs import capeval
 from tests.construct.chat_responder import (
     answer,
     inside,
     prompt_of,
     questions,
     reply_to,
-    write_lines,
 )
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said
+from tests.world import Said, capeval, write_lines
 
 CASE = re.compile(r"case-([\w-]+)")
 Replies = dict[str, tuple[Any, str]]

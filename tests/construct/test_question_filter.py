@@ -7,7 +7,6 @@ import json
 import random
 import re
 from collections.abc import Callable
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,11 @@ from rich.console import Console
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import InputError
-from tests.cli.conftest import wait_until
-from tests.cli_runs import capeval as typed_capeval
-from tests.cli_runs import start
-from tests.construct.chat_responder import write_lines
-from tests.generating import FakeCaptioner, captioned
+from tests.metrics.chat_world import calls
 from tests.server import LoopbackServer
 from tests.video.clips import make_clip
+from tests.world import FakeCaptioner, captioned, start, write_lines
+from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
 """Takes the number of frames; returns whether it knows the answer, or a letter; None is a guess."""
@@ -152,10 +149,6 @@ def sees_frames(request: dict[str, Any]) -> str:
     return right[0] if right and sum(part["type"] == "image_url" for part in parts) > 1 else "A"
 
 
-def _has(server: LoopbackServer, calls: int) -> bool:
-    return server.calls >= calls
-
-
 async def test_the_command_resumes_after_a_kill(tmp_path: Path) -> None:
     write_questions(tmp_path, 4)
     command = ("mcq", "construct", "filter", "questions.jsonl", "--model", "m")
@@ -167,9 +160,10 @@ async def test_the_command_resumes_after_a_kill(tmp_path: Path) -> None:
         assert "4 questions: at most 192 calls; most are decided with fewer" in dry.out
         assert not (tmp_path / "filter").exists()
         running = await start(tmp_path, *given, **key)
-        await asyncio.to_thread(wait_until, partial(_has, server, 20))
+        await asyncio.wait_for(calls(server, 20, sees_frames), 60)
         running.kill()
         await running.communicate()
+        server.latency = 0
         assert not (tmp_path / "questions.kept.jsonl").exists()
         done = await typed_capeval(tmp_path, *given, "--json", **key)
         assert done.code == 0, done.err

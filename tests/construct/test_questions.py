@@ -14,12 +14,11 @@ from capeval.construct.question_checks import shortcuts
 from capeval.mcq.question_files import load_questions
 from capeval.schema import Question
 from tests.cli.conftest import annotation
-from tests.cli_runs import capeval
-from tests.construct.chat_responder import answer, inside, prompt_of, write_lines
+from tests.construct.chat_responder import answer, inside, prompt_of
 from tests.metrics.chat_world import prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said
 from tests.video.clips import make_clip
+from tests.world import Said, capeval, write_lines
 
 KEY = {"OPENAI_API_KEY": "sk-test-1"}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.typed import typed
+from tests.world import typed
 
 REVIEW = ("annotate", "review", ".", "--annotators")
 

@@ -15,10 +15,9 @@ from capeval.construct.annotator_exports import read_exports
 from capeval.construct.drafts import Draft
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
-from tests.construct.chat_responder import write_lines
 from tests.rating.rating_examples import HOSTILE
-from tests.typed import typed
 from tests.video.clips import make_clip
+from tests.world import typed, write_lines
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 

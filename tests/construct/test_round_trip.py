@@ -11,11 +11,10 @@ import pytest
 from capeval.construct.annotator_exports import read_exports
 from capeval.files.packaged import sample_folder
 from tests.browser import CHROMIUM, tab
-from tests.cli_runs import capeval
 from tests.construct.chat_responder import answer
 from tests.construct.test_review_pages import exported
 from tests.server import LoopbackServer
-from tests.typed import typed
+from tests.world import capeval, typed
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")

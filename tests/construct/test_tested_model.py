@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli_runs import environment
 from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.mcq.answering import asked, own_folder, replies
 from tests.mcq.graded_runs import FRAMES, write_responses
 from tests.server import LoopbackServer
-from tests.typed import here, typed
+from tests.world import capeval, here
 
 DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
 WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"
@@ -71,9 +69,7 @@ async def test_answer_warns_before_the_model_is_asked(tmp_path: Path) -> None:
     async with LoopbackServer(replies) as server:
         options = ("--model", model, "--base-url", server.url, "--questions", questions)
         for dry_run in (("--dry-run",), ()):
-            said = await asyncio.to_thread(
-                typed, tmp_path, "mcq", "answer", *options, *dry_run, env=environment(tmp_path)
-            )
+            said = await capeval(tmp_path, "mcq", "answer", *options, *dry_run)
             assert said.code == 0
             assert f"the questions were filtered with {DRAFTER}" in said.err
             assert len(asked(server.requests)) == (not dry_run)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from capeval.files.judgments import write_judgments
 from capeval.schema import Annotation, Judgment
-from tests.typed import Said, typed
+from tests.world import Said, typed, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,15 +30,23 @@ def write_annotations(folder: Path, annotations: list[Annotation]) -> Path:
 
 
 def make_run(
-    folder: Path, name: str, judgments: list[Judgment], *, judge: str = "judge", **manifest: Any
+    folder: Path,
+    name: str,
+    judgments: Sequence[Judgment],
+    *,
+    judge: str = "judge",
+    captions: Mapping[str, str] | None = None,
+    **manifest: Any,
 ) -> Path:
     """Write a judged run and return its folder."""
     run = folder / "runs" / name
     (run / judge).mkdir(parents=True)
-    captions = [
-        {"index": j.index, "caption": "A dog runs.", "model": f"{name}-model"} for j in judgments
-    ]
-    (run / "captions.jsonl").write_text("".join(json.dumps(c) + "\n" for c in captions), "utf-8")
+    texts = captions or {one.index: "A dog runs." for one in judgments}
+    model = f"{name}-model"
+    write_lines(
+        run / "captions.jsonl",
+        ({"index": index, "caption": text, "model": model} for index, text in texts.items()),
+    )
     stored = {"annotations": {"path": "annotations.json"}} | manifest
     (run / "manifest.json").write_text(json.dumps(stored), "utf-8")
     write_judgments(run / judge / "judgments.jsonl", judgments)

@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.correlation.making import ROOT, correlate, make_run, write_annotations
-from tests.files.workbooks import save_workbook
+from tests.correlation.making import correlate, make_run, write_annotations
+from tests.files.making import save_workbook
 from tests.scoring.making import annotation, scored
-from tests.typed import typed
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
 FAST = ("--statistic", "kendall_b", "--grouping", "pooled")
-TRECVID = ROOT.parent / "shared" / "data" / "trecvid2017" / "ad-seg-scores-en-en.csv"
-THUMB = ROOT.parent / "shared" / "data" / "thumb" / "mscoco_THumB-1.0.jsonl"
 
 
 def csv(path: Path, *rows: str) -> None:
@@ -85,22 +82,7 @@ def test_mistakes_in_columns_are_one_line(tmp_path: Path, mapped: str, message: 
     assert done.err.count("\n") == 1
 
 
-def test_columns_need_a_human_file(tmp_path: Path) -> None:
-    write_annotations(tmp_path, VIDEOS)
-    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
-    for command in (("report", "one"), ("inspect", "one", "v1"), ("plot", "types", "one")):
-        done = typed(tmp_path, *command, "--columns", "video_id=x")
-        assert done.code == 2
-        assert "--columns names columns of a human file; name the file with --human" in done.err
-
-
-ALIKE = [
-    ("v", "v.mp4"),
-    ("V", "v"),
-    ("007", "7"),
-    ("Clip_07.MP4", "clip_7"),
-    ("a/v.mp4", "v.mp4"),
-]
+ALIKE = [("v", "v.mp4"), ("V", "v"), ("007", "7"), ("Clip_07.MP4", "clip_7"), ("a/v.mp4", "v.mp4")]
 
 
 @pytest.mark.parametrize(("rated", "given"), ALIKE)
@@ -133,35 +115,3 @@ def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> No
     csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
     done = correlate(tmp_path, "--human", "h.csv", *FAST)
     assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err
-
-
-def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
-    if not TRECVID.is_file() or not THUMB.is_file():
-        pytest.skip(f"{TRECVID} or {THUMB} is not here")
-    published = ("--human", str(TRECVID), "--metric", f"N={TRECVID}")
-    raw, standardised = (
-        values(correlate(tmp_path, *published, *FAST, "--json", *more))
-        for more in ([], ["--columns", "score=Z.SCR"])
-    )
-    assert standardised != raw
-    mapped = "video_id=seg_id,system=SYS,score=human_score"
-    thumb = ("--human", str(THUMB), f"--metric=P={THUMB}", f"--metric=R={THUMB}")
-    done = correlate(tmp_path, *thumb, "--columns", mapped, *FAST, "--json")
-    assert values(done).keys() == {"P", "R"}
-    assert done.json["results"][0]["n"] == 2500
-
-
-def test_a_column_that_is_read_for_another_metric_is_not_called_ignored(tmp_path: Path) -> None:
-    header = "video_id,score,bleu,clair,note"
-    rows = [f"v{n},{n % 3},{n},{-n},-" for n in range(6)]
-    csv(tmp_path / "h.csv", header, *rows)
-    csv(tmp_path / "m.csv", header, *rows)
-    both = (
-        'h.csv: ignores the columns "bleu", "clair", "note"',
-        'm.csv: ignores the columns "score", "note"',
-    )
-    for file, ignored in (("h", ['h.csv: ignores the column "note"']), ("m", [*both])):
-        given = (f"--metric=bleu={file}.csv", f"--metric=clair={file}.csv")
-        done = correlate(tmp_path, "--human", "h.csv", *given, *FAST)
-        found = [line.removeprefix("warning: ") for line in done.lines if "ignores" in line]
-        assert found == ignored

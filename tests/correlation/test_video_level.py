@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from capeval.correlation.joining import Joined, join
 from capeval.correlation.video_level import EVERYTHING, Analysis, analyse
 from capeval.files.ratings import MetricScores, RatingTable
-from capeval.stats.sign_flips import holm
 from capeval.stats.values import Floats
 
 KEYS = [(f"v{n // 3}", f"s{n % 3}") for n in range(24)]
@@ -42,7 +41,7 @@ def results_of(given: Joined, **chosen: Any) -> list[str]:
     seed=st.integers(0, 99),
     raters=st.sampled_from(["mean", "median", "each"]),
 )
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=4)
 def test_the_order_of_rows_changes_no_byte(order: list[int], seed: int, raters: str) -> None:
     rng = np.random.default_rng(seed)
     ratings = rng.integers(0, 5, (2, 24)) / 10
@@ -103,19 +102,6 @@ def test_metrics_are_compared_on_the_same_groups_and_ranked_in_any_order() -> No
         of = {(r.metric, r.statistic, r.grouping): r for r in results}
         assert {of[name, "pearson", "item"].groups.used for name in metrics} == {7}
         assert [of[name, "pearson", "pooled"].cluster for name in ("good", "poor")] == [1, 2]
-
-
-def test_p_of_several_metrics_is_adjusted_for_their_number() -> None:
-    rng = np.random.default_rng(0)
-    human = rng.random(24)
-    noise = {"a": 0.1, "b": 1.0, "c": 9.0}
-    metrics = {name: human + size * rng.random(24) for name, size in noise.items()}
-    _, comparisons, _ = analyse(joined(KEYS, human[None], metrics), Analysis(EVERYTHING))
-    those = [c for c in comparisons if (c.statistic, c.grouping) == ("pearson", "pooled")]
-    found = [c.p for c in those if c.p is not None]
-    assert len(found) == 3
-    assert [c.p_adjusted for c in those] == holm(found)
-    assert min(c.p_adjusted or 0.0 for c in those) == 3 * min(found)
 
 
 def test_systems_that_metrics_rank_alike_differ_by_nothing() -> None:

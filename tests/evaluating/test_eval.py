@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,23 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
-from tests.cli_runs import capeval as command
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure
-from tests.typed import Said, typed
+from tests.world import Said, typed
+from tests.world import capeval as command
 
 SAMPLE = ("--annotations", "sample", "--judge", "judge-model")
-PRICES = (
+FAST = '[commands.generate]\nframes = "2"\n[commands.report]\nframes = 0\n'
+PRICES = FAST + (
     '[prices."my-vlm"]\ninput = 100\noutput = 100\n[prices."judge-model"]\ninput = 10\noutput = 10'
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_frames(tmp_path: Path) -> None:
+    """Decode few frames: this is about the steps together."""
+    (tmp_path / "capeval.toml").write_text(FAST)
 
 
 def both(request: dict[str, Any]) -> Any:
@@ -66,29 +71,6 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         assert run in (tmp_path / shown["report"]).read_text(encoding="utf-8")
 
 
-async def test_a_run_begins_while_the_last_caption_of_the_one_before_is_judged(
-    tmp_path: Path,
-) -> None:
-    captions(tmp_path)
-    (tmp_path / "b.jsonl").write_text((tmp_path / "ours.jsonl").read_text().replace("dog", "cat"))
-    waited, is_begun = list[bool](), asyncio.Event()
-
-    async def slow(request: dict[str, Any]) -> Any:
-        text = str(request["messages"])
-        if "cat" in text:
-            is_begun.set()
-        elif not is_preflight(request) and not waited:
-            waited.append(False)
-            waited[0] = await asyncio.wait_for(is_begun.wait(), 20)
-        return answer(request)
-
-    async with LoopbackServer(slow) as server:
-        done = await evaluated(tmp_path, server, "ours.jsonl", "b.jsonl", "--json")
-    assert done.code == 0, done.err
-    assert [run["run"] for run in done.json["runs"]] == ["ours", "b"]
-    assert waited == [True]
-
-
 async def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
     async with LoopbackServer(both) as server:
         await evaluated(tmp_path, server, "my-vlm", "--limit", "2")
@@ -118,20 +100,6 @@ async def test_a_dry_run_adds_up_the_cost_and_leaves_nothing(tmp_path: Path) -> 
     assert (refused.code, refused.out) == (2, "")
     assert "this is expected to cost about $" in refused.err
     assert not (tmp_path / "runs").exists()
-
-
-async def test_a_model_without_a_price_is_named_and_makes_no_sum(tmp_path: Path) -> None:
-    (tmp_path / "capeval.toml").write_text('[prices."my-vlm"]\ninput = 1000\noutput = 1000\n')
-    async with LoopbackServer(both) as server:
-        dry = await evaluated(tmp_path, server, "my-vlm", "--dry-run")
-        capped = await evaluated(tmp_path, server, "my-vlm", "--max-cost", "99")
-        refused = await evaluated(tmp_path, server, "my-vlm")
-        assert server.calls == 0
-    assert "no price is known for judge-model (" in dry.out
-    assert "; the rest costs about $" in dry.out
-    assert "--max-cost needs the price of judge-model;" in capped.err
-    # The part with a price is asked about.
-    assert "this is expected to cost about $" in refused.err
 
 
 async def test_the_cap_is_on_both_models_together(tmp_path: Path) -> None:
@@ -217,22 +185,6 @@ async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -
         assert "sk-mine" not in str(server.headers)
     file = tmp_path / "runs" / "my-vlm" / "judge-model@tuna-cap-v1" / "judgments.jsonl"
     assert len(json.loads(file.read_text().splitlines()[0])["repeats"]) == 2
-
-
-def test_options_win_over_the_file_in_every_step(tmp_path: Path) -> None:
-    """The file's server is for judges that need one, and its columns are those of captions."""
-    one = json.loads((sample_folder() / "annotations.json").read_text("utf-8"))
-    (tmp_path / "a.json").write_text(json.dumps(one[:5]))
-    (tmp_path / "ours.jsonl").write_text('{"video_id": "sample_01", "text": "A dog runs."}\n')
-    (tmp_path / "capeval.toml").write_text(
-        '[defaults]\nannotations = "sample"\ncolumns = "index=video_id"\n'
-        '[commands.judge]\nbase_url = "http://127.0.0.1:9/v1"\n'
-    )
-    given = ("--annotations", "a.json", "--columns", "index=video_id,caption=text")
-    made = typed(tmp_path, "eval", "ours.jsonl", *given, "--judge", "lexical")
-    assert made.code == 0, made.err
-    page = next((tmp_path / "runs").rglob("report.html")).read_text("utf-8")
-    assert "@5|" in page
 
 
 async def test_a_run_stays_locked_from_its_captions_to_its_report(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.judged_runs import make_run, write_annotations
-from tests.typed import here
+from tests.world import here
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 

@@ -1,12 +1,16 @@
-"""Small annotations for tests."""
+"""Small annotations and workbooks for tests."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import openpyxl
 
 from capeval.schema import Annotation
 
-__all__ = ["annotated", "annotation_of", "record"]
+__all__ = ["annotated", "annotation_of", "record", "save_workbook"]
 
 
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
@@ -31,3 +35,24 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1", **fields: Any) ->
         for event, *contents in events
     ]
     return Annotation.model_validate(record(index, events=parts, **fields))
+
+
+# ---- Workbooks -----------------------------------------------------------------------------------
+
+
+def save_workbook(
+    path: Path,
+    rows: Sequence[Any],
+    *,
+    title: str = "Ratings",
+    others: Mapping[str, Sequence[Any]] | None = None,
+) -> Path:
+    """Write a workbook with openpyxl; `others` are further sheets by name."""
+    workbook = openpyxl.Workbook()
+    for number, (name, content) in enumerate({title: rows, **(others or {})}.items()):
+        sheet = workbook.active if number == 0 else workbook.create_sheet()
+        sheet.title = name
+        for row in content:
+            sheet.append(row)
+    workbook.save(path)
+    return path

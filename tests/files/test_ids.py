@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas
 import pytest
 
 import capeval
@@ -17,7 +16,7 @@ from capeval.files.captions import read_captions
 from capeval.files.ratings import load_human, load_metrics
 from capeval.files.references import load_references
 from capeval.mcq.question_files import load_questions
-from tests.files.making import annotated, record
+from tests.files.making import record
 from tests.mcq.question_files import own
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
@@ -60,21 +59,6 @@ def test_ids_are_read_alike_everywhere(reader: str, tmp_path: Path) -> None:
     for pair in ((7, "7"), (7, 7.0), (NFC, NFD)):
         with pytest.raises(InputError, match="is duplicated"):
             read(*pair)
-
-
-@pytest.mark.parametrize("name", ["c.csv", "c.parquet", "c.jsonl", "c.xlsx"])
-def test_numbers_above_an_empty_cell_are_whole(name: str, tmp_path: Path) -> None:
-    frame = pandas.DataFrame({"index": [12, None, 9], "caption": ["a", "b", "c"]})
-    frame = frame[frame["index"].notna()]
-    write = {
-        "c.csv": lambda path: frame.to_csv(path, index=False),
-        "c.parquet": lambda path: frame.to_parquet(path, index=False),
-        "c.jsonl": lambda path: frame.to_json(path, orient="records", lines=True),
-        "c.xlsx": lambda path: frame.to_excel(path, index=False),
-    }
-    write[name](tmp_path / name)
-    found = read_captions(tmp_path / name, annotated("12", "9")).captions
-    assert [(one.index, one.caption) for one in found] == [("12", "a"), ("9", "c")]
 
 
 @pytest.mark.parametrize(

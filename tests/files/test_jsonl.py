@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -109,47 +108,6 @@ def test_interrupted_write_leaves_the_old_file_and_no_other(
         write_atomic(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_only_files_are_replaced(tmp_path: Path) -> None:
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
-    os.mkfifo(pipe)
-    link.symlink_to(pipe)
-    for path in (pipe, link, tmp_path):
-        with pytest.raises(InputError, match="is not a regular file"):
-            write_atomic(path, "new")
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert sorted(tmp_path.iterdir()) == [link, pipe]
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_one_and_its_file_is_written(there: bool) -> None:
-    file, link = Path("deep/file").absolute(), Path("link")
-    link.symlink_to(file)
-    if there:
-        write_atomic(file, "old")
-    write_atomic(link, "new")
-    assert (link.is_symlink(), file.read_text()) == (True, "new")
-    assert list(file.parent.iterdir()) == [file]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_text_is_read_whatever_its_mark(encoding: str) -> None:
-    FILE.write_bytes('["狗"]'.encode(encoding))
-    assert read_text(FILE) == '["狗"]'
-
-
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        (b'{"a": 1}\n{"b": "\xe2\x80', '{"a": 1}'),
-        (b"\xef\xbb\xbf\n\n  [\n1]", "["),
-        ('{"a": "\u2028"}\n'.encode(), '{"a": "\u2028"}'),
-    ],
-)
-def test_of_the_first_line_the_rest_is_not_looked_at(data: bytes, line: str) -> None:
-    FILE.write_bytes(data)
-    assert first_line(FILE) == line
 
 
 @pytest.mark.parametrize(

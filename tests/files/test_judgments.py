@@ -102,10 +102,7 @@ def test_what_can_mean_one_thing_only_is_read(result: dict[str, Any], notes: int
     [
         (elements(PAN), "event 2: element(s) not answered: "),
         (elements(PAN, RAIN, element("A cat sleeps.")), "event 2 has no visual element"),
-        (
-            elements(PAN, RAIN, element("It rains.", "contradiction")),
-            "answered twice, differently",
-        ),
+        (elements(PAN, RAIN, element("It rains.", "contradiction")), "answered twice, differently"),
         (elements(PAN, element("It rains.", "partial")), "must be one of entailment"),
         (
             changed("relationship", to=GOOD["relationship"][:1]),
@@ -145,11 +142,6 @@ def test_a_file_that_does_not_belong_to_the_annotations_is_refused(
     with pytest.raises(InputError) as error:
         loaded(*results)
     assert str(error.value).startswith(f"result.json: {message}")
-
-
-def test_unknown_results_are_skipped_on_demand() -> None:
-    judgments = loaded(GOOD | {"index": "elsewhere"}, GOOD, ignore_unknown=True)
-    assert [judgment.index for judgment in judgments] == ["TUNA_0001"]
 
 
 @pytest.mark.parametrize(

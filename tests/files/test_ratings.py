@@ -11,7 +11,7 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.files.ratings import LabelTable, RatingTable, load_human, load_metrics
-from tests.files.workbooks import save_workbook
+from tests.files.making import save_workbook
 
 pytestmark = pytest.mark.usefixtures("alone")
 

@@ -12,7 +12,7 @@ import pytest
 
 from capeval.errors import InputError
 from capeval.files.tables import FileTable, read_table
-from tests.files.workbooks import save_workbook
+from tests.files.making import save_workbook
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -101,8 +101,7 @@ def test_a_broken_table_is_reported_in_one_line(data: bytes, message: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("cell", "number"),
-    [("+3", 3), (".5", 0.5), (" 7 ", 7), ("-1E+2", -100), ("1e-400", 0)],
+    ("cell", "number"), [("+3", 3), (".5", 0.5), (" 7 ", 7), ("-1E+2", -100), ("1e-400", 0)]
 )
 def test_numbers_are_read(cell: str, number: float) -> None:
     assert table_of(f'a\n"{cell}"\n').numbers("a").tolist() == [number]

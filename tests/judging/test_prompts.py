@@ -151,15 +151,6 @@ def test_a_broken_set_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["tuna-cap-v9", "", "..", "no/such/folder"])
-def test_an_unknown_set_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError):
-        load_prompts(name)
-
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,6 @@ from capeval.judging.protocol import JudgeOptions
 from capeval.judging.selection import open_judge
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.types import ChatRequest
-from capeval.runs.folder import RunFolder
-from capeval.scoring.judged_run import load_judged
-from capeval.scoring.signature import unlikeness
 from tests.judge_responder import answer
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer, failure, refused_parameter
@@ -105,30 +101,6 @@ async def test_the_catalogue_gives_the_effort_and_whether_a_model_reasons(
         assert opened.judge.identity[3:] == ((f"reasoning {asked}",) if asked else ())
         # Another effort than the user's has its reason.
         assert bool(opened.reasons) == (given is None and asked is not None)
-
-
-async def test_another_effort_is_another_judge_with_a_folder_of_its_own(tmp_path: Path) -> None:
-    client = ScriptedClient(right)
-    given: dict[str, Any] = {"annotations": videos(), "run": "mine", "client": client}
-    for effort in ("default", "low", "high"):
-        await capeval.judge_async(captions(), **given, judge="m", reasoning=effort)
-    run = RunFolder(tmp_path / "runs" / "mine")
-    names = [folder.path.name for folder in run.judges()]
-    assert names == ["m@tuna-cap-v1", "m@tuna-cap-v1@high", "m@tuna-cap-v1@low"]
-    stored = [load_judged(folder.judgments, annotations=videos()) for folder in run.judges()]
-    assert [one.identity.reasoning for one in stored] == [None, "high", "low"]
-    assert len({one.identity for one in stored}) == 3
-    assert "reasoning" not in (run.judges()[0].judgments).read_text()
-    assert "reasoning" not in (run.judges()[0].scores).read_text()
-    signatures = {
-        folder.path.name: one.scores.signature
-        for folder, one in zip(run.judges(), stored, strict=True)
-    }
-    assert unlikeness(signatures) == ["reasoning not set vs. high vs. low"]
-    # Judged again, nothing is asked.
-    made = len(client.requests)
-    await capeval.judge_async(captions(), **given, judge="m", reasoning="low")
-    assert len(client.requests) == made
 
 
 async def test_only_chat_models_reason() -> None:

@@ -110,21 +110,6 @@ def test_entries_agree_with_themselves(entry: JudgeModel) -> None:
         assert not (entry.serve and price_of(name))
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("gpt-4o", "gpt-4o-2024-08-06"),
-        ("openai/gpt-4o", "gpt-4o-2024-08-06"),
-        ("gpt-5-mini-2025-08-07", "gpt-5-mini"),
-        ("gpt-oss-20b", "openai/gpt-oss-20b"),
-        ("unheard-of", None),
-    ],
-)
-def test_a_model_is_found_by_its_other_names(model: str, name: str | None) -> None:
-    entry = find_judge(model)
-    assert (entry and entry.name) == name
-
-
 def test_what_is_recommended_has_not_ended_itself(
     monkeypatch: pytest.MonkeyPatch, today: Today
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import capeval
+from tests.world import write_lines
 
-__all__ = ["FRAMES", "KINDS", "edit", "grade", "line", "paired", "write", "write_responses"]
+__all__ = ["FRAMES", "KINDS", "edit", "grade", "line", "paired", "write_responses"]
 
 KINDS = ("rotation", "direction", "count")
 # What `capeval mcq answer` stores of the frames it showed.
@@ -40,12 +41,6 @@ def line(number: int, reply: str | None, answer: str = "C", **more: Any) -> dict
     return made | more
 
 
-def write(file: Path, lines: Iterable[dict[str, Any]]) -> Path:
-    """Write lines; return the file."""
-    file.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    return file
-
-
 def write_responses(
     folder: Path,
     correct: Sequence[bool | None],
@@ -69,7 +64,7 @@ def write_responses(
         }
         reply = None if right is None else "B" if right else "C"
         lines.append(line(at, reply, "B", **about))
-    return write(folder / "responses.jsonl", lines)
+    return write_lines(folder / "responses.jsonl", lines)
 
 
 def grade(

@@ -13,8 +13,8 @@ import pytest
 import capeval
 from capeval.errors import InputError, UsageError
 from tests.mcq import question_files
-from tests.mcq.graded_runs import line, write
-from tests.typed import here
+from tests.mcq.graded_runs import line
+from tests.world import here, write_lines
 
 OPTIONS = ["2", "1", "3"]
 
@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Path:
         place = tmp_path / "results" / folder / "16"
         place.mkdir(parents=True)
         lines = [tomato_line(0, "C"), tomato_line(1, "The answer is A."), tomato_line(2, None)]
-        write(place / "some-model.jsonl", lines)
+        write_lines(place / "some-model.jsonl", lines)
     return tmp_path / "results"
 
 
@@ -56,7 +56,7 @@ def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path)
         lines = [json.loads(text) for text in before.read_text().splitlines()]
         kept = [one for one in lines if one["response"] is not None]
         assert [json.loads(text) for text in file.read_text().splitlines()] == kept
-    write(results / "count+human/16/other.jsonl", [tomato_line(0, "C")])
+    write_lines(results / "count+human/16/other.jsonl", [tomato_line(0, "C")])
     with pytest.raises(InputError, match="2 models"):
         capeval.mcq_grade(results)
 
@@ -90,7 +90,7 @@ def test_questions_give_videos_and_tags(results: Path, tmp_path: Path) -> None:
     ],
 )
 def test_malformed_results_are_refused(changes: dict[str, Any], message: str) -> None:
-    file = write(Path("model.jsonl"), [tomato_line(0, "C") | changes])
+    file = write_lines(Path("model.jsonl"), [tomato_line(0, "C") | changes])
     with pytest.raises(InputError, match=f"line 1: {message}"):
         capeval.mcq_grade(file)
 
@@ -108,7 +108,7 @@ def test_template_of_video_mme_comes_back_as_it_was(tmp_path: Path) -> None:
         line(0, reply, id=f"00{n // 3}-{n % 3}", benchmark="video-mme", video=f"00{n // 3}") | TAGS
         for n, reply in enumerate(["C", "", None, "D. Ribbons."])
     ]
-    write(tmp_path / "responses.jsonl", lines)
+    write_lines(tmp_path / "responses.jsonl", lines)
     layout = ("--layout", "video-mme", "--out", "submission.json")
     done = here("mcq", "grade", "responses.jsonl", *layout)
     assert (done.code, done.out.splitlines()[-2:]) == (0, ["grades.json", "submission.json"])
@@ -141,7 +141,7 @@ def test_what_a_layout_cannot_say_is_refused(
     tmp_path: Path, layout: Any, changes: dict[str, Any], message: str
 ) -> None:
     made = line(1, "C", demonstration_type="human") | changes
-    source = write(tmp_path / "r.jsonl", [made])
+    source = write_lines(tmp_path / "r.jsonl", [made])
     with pytest.raises(InputError, match=message):
         capeval.mcq_grade(source, layout=layout, out=tmp_path / "deep" / "out", model="m")
     assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl"}
@@ -149,7 +149,7 @@ def test_what_a_layout_cannot_say_is_refused(
 
 @pytest.mark.parametrize("model", [None, "../m", "a\x1b[31m"])
 def test_a_model_is_the_name_of_a_file(model: str | None) -> None:
-    source = write(Path("r.jsonl"), [line(1, "C", id="count/1", demonstration_type="human")])
+    source = write_lines(Path("r.jsonl"), [line(1, "C", id="count/1", demonstration_type="human")])
     with pytest.raises(UsageError, match="model"):
         capeval.mcq_grade(source, layout="tomato", out="out", model=model)
     with pytest.raises(UsageError, match="out"):
@@ -262,7 +262,7 @@ def test_a_log_of_other_questions_is_refused(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     sample = {"doc_id": 1, "target": "right", "filtered_resps": "B"} | changes
-    write(tmp_path / "log.jsonl", [sample])
+    write_lines(tmp_path / "log.jsonl", [sample])
     (tmp_path / "q.json").write_text(json.dumps(TUNA))
     with pytest.raises(InputError, match=message):
         capeval.mcq_grade(tmp_path / "log.jsonl", questions=tmp_path / "q.json")

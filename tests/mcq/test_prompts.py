@@ -10,9 +10,9 @@ from capeval.errors import InputError
 from capeval.mcq.answering import question_prompt
 from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles
 from capeval.schema.question import Question
-from tests.cli_runs import capeval as command
 from tests.mcq.answering import asked, own_folder, replies, text_of
 from tests.server import LoopbackServer
+from tests.world import capeval as command
 
 
 def question(benchmark: str = "own", **fields: object) -> Question:

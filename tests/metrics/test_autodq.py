@@ -18,7 +18,7 @@ from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_world import data_of, measured, reply_to
 from tests.scripted_client import ScriptedClient
-from tests.typed import typed
+from tests.world import typed
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 

@@ -18,6 +18,7 @@ from capeval.errors import CapevalError
 from capeval.metrics.bertscore import read_baseline
 from tests.captioners.conftest import _offline
 from tests.metrics.tiny_encoders import FAMILIES, LENGTH, save
+from tests.world import lines
 
 __all__ = ["_offline"]
 
@@ -39,10 +40,6 @@ REFERENCES = {
     "c": "The camera pans left, then a dog runs across the street.",
     "d": "A man in a red hat walks into a kitchen and opens the fridge.",
 }
-
-
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 class Measure:

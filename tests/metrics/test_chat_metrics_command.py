@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from capeval.judging.selection import captions_at_once
-from tests.cli_runs import environment, start
 from tests.metrics.chat_world import answer, calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.typed import Said, typed
+from tests.world import capeval, start
 
 KEY = "sk-test-1"
 AT_ONCE = 3
@@ -50,13 +49,8 @@ def options(url: str) -> tuple[str, ...]:
     return (*COMMAND, "--base-url", url, "--max-concurrency", str(AT_ONCE))
 
 
-async def command(folder: Path, *arguments: str) -> Said:
-    env = environment(folder, OPENAI_API_KEY=KEY)
-    return await asyncio.to_thread(typed, folder, *arguments, env=env)
-
-
 async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:
-    done = await command(folder, *options(url), *more)
+    done = await capeval(folder, *options(url), *more, OPENAI_API_KEY=KEY)
     assert done.code == code, done.err
     return done.out
 
@@ -83,6 +77,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         assert process.returncode is None
         process.kill()
         await process.communicate()
+        server.latency = 0
         await finished(folder, server.url)
         asked = prompts(server)
         assert asked.keys() == once.keys()
@@ -98,14 +93,14 @@ async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:
     folder = write(tmp_path)
     async with LoopbackServer(answer) as server:
         dry = (*options(server.url), "--dry-run", "--json")
-        expected = (await command(folder, *dry)).json
+        expected = (await capeval(folder, *dry, OPENAI_API_KEY=KEY)).json
         cap = f"{expected['cost'] / 5:.6f}"
         out = await finished(folder, server.url, 3, "--max-cost", cap)
         assert "not measured" in out
         some = prompts(server)
         assert 0 < some.total() < expected["calls"]
         # Captions that are scored already are not counted again.
-        rest = (await command(folder, *dry)).json
+        rest = (await capeval(folder, *dry, OPENAI_API_KEY=KEY)).json
         assert "all 12 captions scored" in await finished(folder, server.url)
         asked = prompts(server)
         assert max(asked.values()) == 1
@@ -114,4 +109,4 @@ async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:
     assert rest["calls"] < expected["calls"]
     tokens = sum(map(len, asked)) // 4
     assert tokens < expected["input_tokens"] < 2.5 * tokens
-    assert (await command(folder, *dry)).json["calls"] == 0
+    assert (await capeval(folder, *dry, OPENAI_API_KEY=KEY)).json["calls"] == 0

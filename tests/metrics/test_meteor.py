@@ -10,14 +10,12 @@ import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import capeval
 from capeval.metrics.meteor import PARAPHRASES, _packaged_jar
-from tests.cli_runs import start
-from tests.typed import typed
+from tests.world import lines, start, typed
 
 needs_meteor = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pycocoevalcap") is None,
@@ -38,10 +36,6 @@ GOLD = [
 ]
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
-
-
 @needs_meteor
 def test_values_are_those_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the decimal separator is a comma; the score of a system is not the mean."""
@@ -57,7 +51,9 @@ def test_values_are_those_of_the_program(tmp_path: Path, monkeypatch: pytest.Mon
     (found,) = capeval.measure(
         metric="meteor", candidates=captions, references=references, out=tmp_path / "metrics.jsonl"
     )
-    assert [row["value"] for row in rows(tmp_path)] == [value for *_, value in GOLD]
+    assert [row["value"] for row in lines(tmp_path / "metrics.jsonl")] == [
+        value for *_, value in GOLD
+    ]
     assert found.results[0].summaries["meteor"].value == 0.4236867836773428
 
 

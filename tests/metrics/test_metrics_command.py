@@ -12,10 +12,9 @@ import capeval
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import Item, Values
 from capeval.metrics.registry import METRICS
-from tests.cli_runs import ROOT
 from tests.metrics import own_metrics
-from tests.plugin_packages import install, installed
-from tests.typed import typed
+from tests.world import ROOT, install, installed, typed
+from tests.world import lines as rows
 
 OWN = ("letters", "hostile", "counting", "misnamed", "unmade", "copying")
 
@@ -32,10 +31,6 @@ def write(folder: Path, captions: dict[str, str], references: dict[str, Any] | N
     (folder / "c.json").write_text(json.dumps(captions), "utf-8")
     references = references or dict.fromkeys(captions, "A dog runs.")
     (folder / "r.json").write_text(json.dumps(references), "utf-8")
-
-
-def rows(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 def values(file: Path) -> dict[tuple[str, str], float | None]:

@@ -153,19 +153,6 @@ async def test_work_survives_a_reload(page: Page) -> None:
     assert await page.ask("state.labels.size") == 1
 
 
-async def test_a_key_pressed_while_the_page_loads_costs_nothing(page: Page) -> None:
-    await to_first_caption_of_three(page)
-    await page.press("1", "2")
-    early = "dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"
-    await page.call(
-        "Page.addScriptToEvaluateOnNewDocument",
-        source=f"addEventListener('DOMContentLoaded', () => document.body.{early})",
-    )
-    await reload(page)
-    assert await page.ask("state.labels.size") == 2
-    assert await page.ask("JSON.parse(localStorage.getItem(KEY)).labels.length") == 2
-
-
 async def test_export_is_what_was_given_and_no_spreadsheet_runs_a_name(
     page: Page, tmp_path: Path
 ) -> None:

@@ -8,9 +8,8 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.cli_runs import ROOT, run
 from tests.rating.rating_examples import exported
-from tests.typed import typed
+from tests.world import ROOT, run, typed
 
 SAMPLE = ROOT / "annotations" / "sample"
 OF_SAMPLE = "You have no run of your own under runs/: sampling the bundled sample."
@@ -19,12 +18,6 @@ OF_SAMPLE = "You have no run of your own under runs/: sampling the bundled sampl
 def rows(path: Path) -> list[dict[str, str]]:
     text = path.read_text(encoding="utf-8-sig")
     return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def test_without_a_number_all_videos_are_taken_where_they_are_few(tmp_path: Path) -> None:
-    made = typed(tmp_path, "rate", "sheet")
-    assert (made.code, "10 videos, 30 captions of 3 runs" in made.out) == (0, True)
-    assert "\nonly 10 videos have captions, so all of them are used" in made.err
 
 
 def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
@@ -89,9 +82,8 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
     plain = typed(tmp_path, "rate", "sheet", "--count", "10")
     assert plain.code == 2
     assert "name its annotations with --annotations" in plain.err
-    films = tmp_path / "films"
-    films.mkdir()
-    (films / "sample_01.mp4").write_bytes(b"")
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "sample_01.mp4").write_bytes(b"")
     made = typed(
         tmp_path,
         *("rate", "sheet", "--count", "10", "--per-video", "1", "--annotations", "own.json"),
@@ -103,12 +95,6 @@ def test_own_runs_and_videos(tmp_path: Path) -> None:
     assert "4 more videos were not found" in made.err
     page = (tmp_path / "a" / "b" / "sheet.html").read_text(encoding="utf-8")
     assert json.dumps("./../../films/sample_01.mp4") in page
-    wrong = typed(
-        tmp_path,
-        *("rate", "sheet", "--count", "1", "--annotations", "own.json", "--videos", "nowhere"),
-    )
-    assert wrong.code == 2
-    assert "nowhere: does not exist; name the folder of the videos" in wrong.err
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
@@ -118,11 +104,9 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
             "40 videos were requested, but 10 are captioned by all runs; use --count 10",
         ),
         (("sheet", "sample-ters"), "is neither a captions file nor a run under runs/"),
-        (
-            ("sheet", "sample-terse", "sample-terse"),
-            "2 of the arguments are the run",
-        ),
+        (("sheet", "sample-terse", "sample-terse"), "2 of the arguments are the run"),
         (("merge", "x.csv", "--key", "none.csv"), "none.csv: does not exist"),
+        (("sheet", "--count", "1", "--videos", "nowhere"), "nowhere: does not exist; name the fo"),
         (("merge", "x.csv", "--key", "k.csv", "--out", "x.csv"), "x.csv is one of the files"),
     ):
         ended = typed(tmp_path, "rate", *arguments)
@@ -142,14 +126,7 @@ def test_merge_replaces_nothing_that_differs_unless_told(tmp_path: Path) -> None
     human.write_text("two weeks of work", encoding="utf-8")
     refused = typed(tmp_path, *command)
     assert refused.code == 2
-    assert refused.err == (
-        "capeval: --out: human.csv exists with other contents; choose another file, or replace it "
-        "with --force\n"
-    )
+    assert "human.csv exists with other contents; choose another file" in refused.err
     assert human.read_text(encoding="utf-8") == "two weeks of work"
     assert (typed(tmp_path, *command, "--force")).code == 0
     assert human.read_bytes() == made
-    linked = tmp_path / "key"
-    linked.hardlink_to(tmp_path / "rating" / "key.csv")
-    wrong = typed(tmp_path, *command, "--out", "key", "--force")
-    assert (wrong.code, "is one of the files to be read" in wrong.err) == (2, True)

@@ -12,9 +12,8 @@ import matplotlib
 import pytest
 from matplotlib.container import BarContainer
 
-from capeval.correlation.correlate import CorrelateOptions, correlate, read_inputs
+from capeval.correlation.correlate import CorrelateOptions, read_inputs
 from capeval.reporting.figures import (
-    Figure,
     Forest,
     ForestRow,
     Grid,
@@ -25,7 +24,7 @@ from capeval.reporting.figures import (
 )
 from capeval.reporting.plot import scatters_of
 from capeval.scoring import Estimate, TypeScores
-from tests.comparing.test_comparison_tables import example
+from tests.comparing.making import example
 from tests.scoring.making import annotation, scored
 
 TYPES = ("camera", "scene", "action", "attribute")
@@ -100,19 +99,6 @@ def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
     assert shown == ["20.0", "40.0", "", "50.0", "30.0", "10.0", "60.0", "0.0"]
 
 
-def test_lines_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
-    axes = drawn(grid(("<=2", "3-4", "5-6", ">=9"), VALUES, ordered=True)).axes[0]
-    first, second = axes.containers
-    values = [y for _, y in points(first)]
-    assert values == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
-    assert all(0 < b - a < 1 for (a, _), (b, _) in zip(points(first), points(second), strict=True))
-    assert ends(second)[2][1::2] == pytest.approx([55, 65])
-    assert axes.get_xticklabels()[0].get_text() == "≤2\nn=1,000"
-    assert (axes.get_xlabel(), axes.get_title(loc="left")) == ("Place", "F1 (%)")
-    (bare,) = drawn(grid(("a",), {"one": [0.5]}, ordered=True, spread=None)).axes[0].containers
-    assert ends(bare) == [pytest.approx([0, 50, 0, 50])]
-
-
 def test_a_forest_has_differences_in_points_and_p() -> None:
     axes = drawn(FOREST).axes[0]
     (container,) = axes.containers
@@ -173,25 +159,9 @@ def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) ->
         assert not tags & {"text", "script", "foreignObject", "a"}
 
 
-EMPTY: list[Figure] = [
-    grid(("a",), {}),
-    Grid("g", "x", False, TYPES, {"one": (cell(estimate(None), 0),) * 4}),
-    Forest("forest", "x", FOREST.rows[2:]),
-    Scatter("s", "x", "y", {"one": ()}),
-]
-
-
-def test_empty_figures_are_known() -> None:
-    assert all(one.empty for one in EMPTY)
-    assert not any(one.empty for one in (grid(TYPES, VALUES), FOREST, SCATTER))
-
-
 # ---- Scatter plots of a judge's scores and human scores ------------------------------------------
 
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
-LABELS = {"a": "+0", "b": "-+", "c": "++"}
-METRIC = {"judge": "judgments.jsonl"}
-RATED = "video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n"
 THREE_WAY = """video_id,element_id,rater,label
 a,1.1,ann,entailment
 a,1.2,ann,entailment
@@ -202,54 +172,22 @@ c,1.2,ann,entailment
 a,1.1,bob,entailment
 a,1.2,bob,lack
 """
-COVERED = "video_id,element_id,label\na,1.1,1\na,1.2,0\nb,1.1,0\nb,1.2,1\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verdicts on captions without a system, and ratings of three kinds."""
-    monkeypatch.chdir(tmp_path)
-    judge(LABELS)
-    for name, text in (("r", RATED), ("l", THREE_WAY), ("c", COVERED)):
-        Path(f"{name}.csv").write_text(text)
-
-
-def judge(labels: dict[str, str]) -> None:
+@pytest.mark.usefixtures("alone")
+def test_human_scores_are_drawn_with_the_measure_they_are_compared_with() -> None:
+    labels = {"a": "+0", "b": "-+", "c": "++"}
     lines = [scored(index, of).model_dump_json() for index, of in labels.items()]
     Path("judgments.jsonl").write_text("\n".join(lines) + "\n")
-
-
-def scatter_of(human: str) -> Scatter:
-    ((found,), warnings) = scatters_of(
-        read_inputs(CorrelateOptions(human, METRIC, annotations=VIDEOS))
-    )
-    assert warnings == []
-    return found
-
-
-@pytest.mark.parametrize(
-    ("human", "x", "y", "expected"),
-    [
-        # On the raters' own scale, by their mean.
-        ("r.csv", "F1", "Human rating", [600 / 7, 2.0, 50, 4.0, 100, 4.5]),
-        # ann: all of a; bob: three of four.
-        ("l.csv", "F1", "F1 by human labels (%)", [600 / 7, 50 * (1 + 6 / 7)]),
-        ("c.csv", "Recall", "Covered by human labels (%)", [75, 75, 50, 50]),
-    ],
-)
-def test_human_scores_are_drawn_with_the_measure_they_are_compared_with(
-    folder: None, human: str, x: str, y: str, expected: list[float]
-) -> None:
-    scatter = scatter_of(human)
-    assert (scatter.x, scatter.y, scatter.name) == (f"{x} by judge (%)", y, "scatter")
-    flat = [number for point in scatter.points["captions"] for number in point]
-    assert flat[: len(expected)] == pytest.approx(expected)
-
-
-def test_the_coefficient_of_a_scatter_is_that_of_correlate(folder: None) -> None:
-    found = correlate("r.csv", METRIC, annotations=VIDEOS, statistic="kendall_b", grouping="pooled")
-    (value,) = [result.value for result in found.results if result.metric == "judge:f1"]
-    assert value is not None
-    assert scatter_of("r.csv").note == f"Kendall τ-b {value:.3f}, n = 3"
-    judge(dict.fromkeys(LABELS, "++"))
-    assert scatter_of("r.csv").note == "Kendall τ-b none, n = 3"
+    # On the raters' own scale, by their mean; then F1 of ann, all of a, and of bob, three of four.
+    Path("r.csv").write_text("video_id,human,human_2\na,1,3\nb,4,\nc,5,4\n")
+    Path("l.csv").write_text(THREE_WAY)
+    for human, y, expected in (
+        ("r.csv", "Human rating", [600 / 7, 2.0, 50, 4.0, 100, 4.5]),
+        ("l.csv", "F1 by human labels (%)", [600 / 7, 50 * (1 + 6 / 7)]),
+    ):
+        options = CorrelateOptions(human, {"judge": "judgments.jsonl"}, annotations=VIDEOS)
+        ((scatter,), warnings) = scatters_of(read_inputs(options))
+        assert (warnings, scatter.x, scatter.y) == ([], "F1 by judge (%)", y)
+        flat = [number for point in scatter.points["captions"] for number in point]
+        assert flat[: len(expected)] == pytest.approx(expected)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import capeval
-from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored, Verdict
+from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, relations, scored
-from tests.typed import here as typed
+from tests.world import here as typed
 
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
@@ -42,24 +41,17 @@ def votes(*each: str) -> tuple[Verdict, ...]:
     )
 
 
-def make_run(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -> None:
-    folder = Path("runs") / name
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"index": index, "caption": text}) for index, text in captions.items()]
-    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "manifest.json").write_text(json.dumps({"annotations": {"path": "a.json"}}))
-    made = judgments[0].provenance
-    write_judgments(
-        folder / made.judge / "judgments.jsonl",
-        [judgment.model_copy(update={"provenance": made}) for judgment in judgments],
-    )
+def judged(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -> None:
+    by = judgments[0].provenance
+    alike = [judgment.model_copy(update={"provenance": by}) for judgment in judgments]
+    make_run(Path(), name, alike, judge=by.judge, captions=captions)
 
 
 @pytest.fixture(autouse=True)
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two judged runs of four videos, and labels of two human raters."""
     monkeypatch.chdir(tmp_path)
-    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    write_annotations(Path(), VIDEOS)
     first = scored(
         "V1",
         "+0- 0",
@@ -71,10 +63,9 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         provenance=ASKED,
     )
     unscored = Unscored(index="V2", reason="split: the reply is \x1b[31mno JSON")
-    make_run("mine", {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "}, [first, unscored])
+    judged("mine", {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "}, [first, unscored])
     captions = {"V1": "A dog runs.", "V2": "A dog."}
-    judged = [scored("V1", "++0 +", provenance=RULES), scored("V2", "++")]
-    make_run("other", captions, judged)
+    judged("other", captions, [scored("V1", "++0 +", provenance=RULES), scored("V2", "++")])
     rows = [
         ("V1", "mine", "1.1", "ann", "entailment"),
         ("V1", "mine", "1.1", "[b]bob", "contradiction"),
@@ -112,21 +103,6 @@ def test_nothing_can_act_on_a_terminal_and_no_number_is_cut(columns: int) -> Non
     assert all(one in words for one in ("[red]", r"\x1b", "60.0", "37.5", "46.2", "100.0"))
 
 
-def test_a_human_file_without_the_video_is_a_notice() -> None:
-    shown = typed("inspect", "mine", "V2", "--human", "human.csv")
-    assert shown.code == 0
-    assert shown.err.startswith('human.csv: has no label of "V2" in mine; its video_id')
-
-
-def test_covered_or_not_agrees_with_either_verdict_that_is_not_entailed() -> None:
-    rows = [f"V1,mine,1.{n},0" for n in (1, 2, 3)]
-    Path("human.csv").write_text("\n".join(["video_id,system,element_id,label", *rows]) + "\n")
-    shown = typed("inspect", "mine", "V1", "--human", "human.csv").out
-    assert "Human raters labelled 3 elements and differ from the judge on 1." in shown
-    assert shown.count("≠ – not covered") == 1
-    assert "✓ entailed; – lacking; ✗ contradicted; – not covered; ≠ " in shown
-
-
 def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> None:
     card = capeval.inspect("mine", "V1", human="human.csv")
     assert typed("inspect", "mine", "V1", "--human", "human.csv", "--json").json == card.as_json()
@@ -141,18 +117,10 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
     assert typed("inspect", "mine", "V4", "--json").json["status"] == "uncaptioned"
 
 
-def test_one_of_several_judges_is_chosen() -> None:
-    write_judgments(Path("runs/mine/zeta/judgments.jsonl"), [scored("V1", "000 0")])
-    refused = typed("inspect", "mine", "V1")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "was judged by several judges" in refused.err
-    assert typed("inspect", "mine", "V1", "--judge", "zeta", "--json").json["matches"] != [1, 1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["mine", "V11"], 'a.json: has no video "V11"; did you mean "V1"?'),
+        (["mine", "V11"], 'annotations.json: has no video "V11"; did you mean "V1"?'),
         (["mien", "V1"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
         (["mine", "V1", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
         (["mine", "V1", "--human", "ratings.csv"], "--human needs labels of elements"),

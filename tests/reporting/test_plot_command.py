@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from capeval.files.judgments import write_judgments
 from capeval.schema import Judgment, Provenance, Unscored
 from tests.correlation.making import make_run
 from tests.scoring.making import annotation, scored
-from tests.typed import here as typed
+from tests.world import here as typed
 
 VIDEOS = [
     annotation("V1", "c3 s1 a2", "t2", domain="Film", visual_characteristic="Low-Dynamic"),
@@ -38,8 +37,8 @@ def judged(
         else Unscored(index=index, reason="refused", provenance=JUDGE)
         for index, row in labels.items()
     ]
-    more = {"annotations": {"path": annotations}, "generation": generation}
-    make_run(Path(), name, judgments, judge="lexical-2", **more)
+    path = {"path": annotations}
+    make_run(Path(), name, judgments, judge="lexical-2", annotations=path, generation=generation)
 
 
 @pytest.fixture(autouse=True)
@@ -113,23 +112,6 @@ def test_what_has_nothing_to_show_is_left_out_with_the_reason() -> None:
     ]
 
 
-def test_figures_come_in_the_order_named_and_once() -> None:
-    said = typed("plot", "events,types,events", "at-8", "--format", "png", "--format", "png,svg")
-    assert said.out.splitlines() == [
-        f"figures/{name}.{form}" for name in ("events", "types") for form in ("png", "svg")
-    ]
-
-
-def test_what_stood_there_is_replaced_whole() -> None:
-    Path("figures").mkdir()
-    Path("figures/types.pdf").write_text("old")
-    said = typed("plot", "types", "at-8")
-    assert said.code == 0
-    assert said.err == "figures/types.pdf: the earlier figure is replaced\n"
-    assert Path("figures/types.pdf").read_bytes().startswith(b"%PDF")
-    assert written() == ["types.pdf"]
-
-
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = typed("plot", "all", "at-8")
@@ -174,17 +156,3 @@ def test_no_figure_is_written_over_an_input() -> None:
     said = typed("plot", "types,events", "at-8", "--format", "png,svg")
     assert (said.code, said.out, written()) == (2, "", ["events.png"])
     assert "is one of the files" in said.err
-
-
-def test_figures_of_each_judge_are_checked_before_any_is_written() -> None:
-    verdicts = Path("runs/at-8/lexical-2/judgments.jsonl")
-    write_judgments(verdicts.parent.with_name("other") / verdicts.name, [
-        scored(index, row, provenance=Provenance(judge="other", prompts=None))
-        for index, row in (("V1", "+0- 0"), ("V2", "+0"), ("V3", "-+"))
-    ])  # fmt: skip
-    Path("figures/scatter-other.png").mkdir(parents=True)
-    runs = [str(verdicts.parent), "runs/at-8/other"]
-    said = typed("plot", "scatter", *runs, "--human", "ratings.csv", "--format", "png")
-    assert (said.code, said.out) == (2, "")
-    assert "scatter-other.png is a folder" in said.err
-    assert written() == ["scatter-other.png"]

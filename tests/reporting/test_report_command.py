@@ -13,10 +13,9 @@ from PIL import Image
 
 from capeval.files.packaged import sample_folder
 from capeval.schema import Provenance
-from tests.cli_runs import ROOT, run
-from tests.correlation.making import make_run
+from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored
-from tests.typed import Said, typed
+from tests.world import ROOT, Said, run, typed
 
 VIDEOS = [
     annotation("sample_01", "c3 s1", "a2", domain="Film"),
@@ -37,7 +36,7 @@ def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = Non
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judged run, annotations, and videos of which one is broken and one absent."""
     monkeypatch.chdir(tmp_path)
-    Path("annotations.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    write_annotations(Path(), VIDEOS)
     judge("mine")
     Path("videos").mkdir()
     clip = sample_folder() / "videos" / "sample_01.mp4"

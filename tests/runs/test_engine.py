@@ -13,13 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.errors import (
-    BudgetReached,
-    CapevalError,
-    EndpointDown,
-    EndpointRefused,
-    RunLocked,
-)
+from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused, RunLocked
 from capeval.files.jsonl import whole_lines, write_jsonl
 from capeval.runs.engine import (
     Finished,

@@ -185,13 +185,7 @@ def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:
         *(".lock.2-of-4", "capeval.toml", "replies.sqlite-wal"),
     ],
 )
-@pytest.mark.parametrize("there", [False, True])
 @pytest.mark.usefixtures("alone")
-def test_names_of_files_that_capeval_keeps_are_for_these(name: str, there: bool) -> None:
-    if there:
-        Path(name).touch()
-    for option in ("--out", "--debug"):
-        with pytest.raises(
-            UsageError, match=f"{option}: {name} (has a name that capeval|is one of the files)"
-        ):
-            check_output(Path(name), [], option=option)
+def test_names_of_files_that_capeval_keeps_are_for_these(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--debug: {name} (has a name that|is one of)"):
+        check_output(Path(name), [], option="--debug")

@@ -12,7 +12,6 @@ from capeval.errors import InputError, UsageError
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, find_judges, find_judgments, find_metric
 from tests.judged_runs import make_run, write_annotations
-from tests.typed import here
 
 FAIR = "+0- 0++ | 0+- | 00 +"
 JUDGE = "gpt-4o@tuna-cap-v1"
@@ -185,34 +184,3 @@ def test_a_folder_without_verdicts_belongs_to_no_judge(content: bytes | None) ->
         assert path_of(FINDERS[kind]("mine")) == meant
     with pytest.raises(InputError):
         find_judgments(str(left))
-
-
-COMMANDS = {
-    "judge": ("judge", "NAME", "--judge", "lexical", "--quiet"),
-    "score": ("score", "NAME"),
-    "leaderboard": ("leaderboard", "NAME"),
-    "correlate": ("correlate", "--human", "human.csv", "--metric", "m=NAME"),
-}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_follows_the_rule(command: str) -> None:
-    Path("human.csv").write_text(
-        "video_id,score\n" + "".join(f"{index},{n}\n" for n, index in enumerate("abcde"))
-    )
-
-    def ran(name: str) -> tuple[int, str]:
-        arguments = [part.replace("NAME", name) for part in COMMANDS[command]]
-        code, out, err = here(*arguments)
-        if code == 2:
-            assert err.count("capeval: ") == 1
-            assert err.splitlines()[-1].startswith("capeval: ")
-        return code, out + err
-
-    unrelated_folder()
-    assert ran("mine")[0] == 0
-    shutil.rmtree("mine")
-    shutil.copytree("runs/mine", "mine")
-    code, text = ran("mine")
-    assert (code, "mine: can mean runs/mine or ./mine" in text) == (2, True)
-    assert ran("mime")[0] == 2

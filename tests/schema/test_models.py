@@ -19,14 +19,6 @@ RECORDS = """Annotation Caption Event Inputs Likelihoods Provenance Question Ref
 Scored Unscored Usage Verdict Video VisualElement"""
 
 
-def test_every_record_is_listed() -> None:
-    """A record that is moved or renamed breaks the programs that read it."""
-    records = [
-        n for n, one in vars(capeval.schema).items() if hasattr(one, "__pydantic_validator__")
-    ]
-    assert sorted(records) == RECORDS.split()
-
-
 def test_records_cannot_be_changed() -> None:
     for name in RECORDS.split():
         record = getattr(capeval.schema, name)
@@ -125,21 +117,3 @@ def test_response_has_the_question_and_its_tags_beside_its_own_fields() -> None:
     line = response.model_dump(mode="json")
     assert (line["task"], line["answer"], line["reply"]) == ("count", "B", "B")
     assert Response.model_validate(line) == response
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"options": ["x"]},
-        {"options": [str(n) for n in range(27)]},
-        {"answer": "C"},
-        {"answer": "AB"},
-        {"answer": ""},
-        {"id": " "},
-        {"tags": {"reply": "x"}},
-        {"task": "count"},
-    ],
-)
-def test_question_that_cannot_be_asked_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        Question.model_validate(QUESTION | wrong)

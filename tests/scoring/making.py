@@ -48,10 +48,7 @@ def scored(index: str, labels: str, **fields: Any) -> Scored:
     """A judgment with these relations; one candidate event matches each event that has any."""
     verdicts = relations(labels)
     matches = tuple(n for n, event in enumerate(verdicts, start=1) if set(event) != {"lack"})
-    given: dict[str, Any] = {
-        "candidate_events": ("A dog.",) * len(matches),
-        "matches": matches,
-    }
+    given: dict[str, Any] = {"candidate_events": ("A dog.",) * len(matches), "matches": matches}
     return Scored(index=index, relations=verdicts, **(given | fields))
 
 

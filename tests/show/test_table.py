@@ -64,13 +64,6 @@ def _named(value: tuple[float, float]) -> dict[str, float]:
     return {"_p": value[0], "": value[1]}
 
 
-def test_second_line_of_a_heading_is_in_every_format() -> None:
-    table = Table("t", [Column("Run", words=True, under="n"), Column("A", under="5")], [["x", "1"]])
-    assert "n    5\n" in rendered([Page([table])], "table")
-    assert "| Run | A (n 5) |" in rendered([Page([table])], "markdown")
-    assert "Run & A \\\\\nn & 5 \\\\" in rendered([Page([table])], "latex")
-
-
 def test_remarks_and_warnings_are_below_every_latex_table() -> None:
     table = Table("t", columns("Run", "F1"), [["a", "1"], ["b", "2"]])
     page = Page([table, table], remarks={0: "first", 1: "second"}, warnings=["Beware."])
@@ -78,12 +71,6 @@ def test_remarks_and_warnings_are_below_every_latex_table() -> None:
     for text in (one, two):
         assert ("first" in text, "second" in text) == (True, False)
         assert r"Beware.\par" in text
-
-
-def test_records_of_several_tables_name_their_table_and_skip_headings() -> None:
-    one = Table("one", columns("Run", "F1"), [["head"], ["=a", "1"]])
-    pages = [Page([one, Table("two", columns("Run"), [["b"]])])]
-    assert rendered(pages, "csv") == "table,Run,F1\none,'=a,1\ntwo,b,"
 
 
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
@@ -113,21 +100,6 @@ def test_csv_runs_no_formula_and_keeps_numbers() -> None:
     assert read[1][1:] == [repr(1 / 3), "", "true"]
     assert "\x1b" not in read[1][0]
     assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
-
-
-def test_pages_have_titles_notes_and_signatures_in_their_order() -> None:
-    page = Page(
-        [Table("t", columns("a", "b"), [["x", "1"]])],
-        title="1. Runs",
-        about="judge x",
-        notes=["a note"],
-        warnings=["Beware."],
-        signatures=["capeval:x|`y`"],
-    )
-    text = as_text([page], headline="The answer.")
-    order = ["The answer.", "1. Runs", "judge x", "t\n", "a note", "Beware.", "capeval:x"]
-    assert sorted(order, key=text.index) == order
-    assert "- `` capeval:x|`y` ``" in rendered([page], "markdown")
 
 
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from capeval.stats import correlation
-from capeval.stats.correlation import (
-    STATISTICS,
-    Design,
-    correlated,
-    sums_of_rows,
-    why_missing,
-)
+from capeval.stats.correlation import STATISTICS, Design, correlated, sums_of_rows, why_missing
 from capeval.stats.values import Floats, GroupingName, Missing
 
 ORACLES: dict[str, Any] = {

@@ -19,7 +19,7 @@ from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
 from tests.judged_runs import BY
 from tests.scoring.making import annotation, scored
-from tests.typed import here as typed
+from tests.world import here as typed
 
 SIGNS: dict[Relation, str] = {"entailment": "+", "lack": "0", "contradiction": "-"}
 VIDEOS = [
