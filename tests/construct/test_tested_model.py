@@ -32,7 +32,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("mine", None, False),
         ("qwen2-vl-7b-instruct", None, True),
         ("mine", {"model": "hf:other/qwen2-vl-7b-instruct/"}, True),
-        ("mine", {"model": "Qwen/Qwen2-VL-72B-Instruct"}, False),
     ],
 )
 def test_judge_score_and_leaderboard_warn_of_the_captioner(

@@ -428,21 +428,6 @@ def tomato() -> list[dict[str, Any]]:
     ]
 
 
-def test_first_screen_has_whole_groupings_and_names_the_others() -> None:
-    file = write_lines(Path("responses.jsonl"), tomato())
-    code, out, _ = here("mcq", "grade", file)
-    assert code == 0
-    assert all(name in out for name in (*TYPES, "simulated"))
-    assert "With --full: " in out
-    assert out.count("\n") <= 41
-    headline, *table = out.split("Decided by")[0].splitlines()
-    assert headline.startswith("TOMATO: accuracy ")
-    assert max(map(len, table)) <= 80
-    assert "First person" in here("mcq", "grade", file, "--full").out
-    failed = str(graded([line(1, None), line(2, None)]))
-    assert failed == "Own questions: no accuracy (exact): of 2 responses, 2 unscored, 0 unread."
-
-
 def test_where_grades_some_questions_and_keeps_the_grades_of_the_run() -> None:
     graded(tomato())
     before = Path("grades.json").read_bytes()
