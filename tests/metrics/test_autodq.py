@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-import capeval
 from capeval.errors import RequestRefused
 from capeval.files.references import load_references
 from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_world import data_of, measured, reply_to
-from tests.scripted_client import ScriptedClient
 from tests.world import typed
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
@@ -226,14 +224,6 @@ def test_a_reference_that_fails_is_paid_for_once(tmp_path: Path) -> None:
     found, client, _ = measured("autodq", tmp_path, script, captions, max_concurrency=1)
     assert len(found.results[0].unscored) == 4
     assert len(client.requests) == 3
-
-
-def test_the_sample_is_measured_with_extracted_events(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: reply_to(request.messages[0]["content"]))
-    options: dict[str, Any] = {"client": client, "cache": tmp_path / "c", "runs": tmp_path / "runs"}
-    found = capeval.measure("sample", metric="autodq", judge="model-1", **options)
-    assert [one.results[0].scored for one in found] == [10, 10, 10]
-    assert len(client.requests) == 3 * 10 * 3 + 10
 
 
 def dream(**changes: Any) -> dict[str, Any]:
