@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -396,17 +396,6 @@ def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
     assert not (run / "grades.json").exists()
     with pytest.raises(UsageError, match=r"are written as \.json, \.md, \.tex or \.txt"):
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
-
-
-@pytest.mark.parametrize("find", [find_responses, find_grades])
-def test_a_name_that_several_runs_have_is_refused(find: Callable[[str], Path]) -> None:
-    for benchmark in ("own", "tomato"):
-        capeval.mcq_grade(answered(f"runs/mcq/{benchmark}/m@16"), resamples=99)
-    with pytest.raises(InputError) as refused:
-        find("m@16")
-    both = "m@16: can mean runs/mcq/own/m@16 or runs/mcq/tomato/m@16; name one of these paths"
-    assert str(refused.value) == both
-    assert find("runs/mcq/tomato/m@16").is_relative_to("runs/mcq/tomato/m@16")
 
 
 TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")

@@ -10,7 +10,6 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
-from capeval.metrics.protocol import Item, Values
 from capeval.metrics.registry import METRICS
 from tests.metrics import own_metrics
 from tests.world import ROOT, install, installed, typed
@@ -253,24 +252,6 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
     assert alone.code == 0
     assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2
-
-
-def test_other_fields_of_a_reference_reach_the_metric(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Item] = []
-
-    async def score_caption(_self: object, item: Item) -> Values:
-        seen.append(item)
-        return Values({"letters": 1.0, "letter-share": 1.0})
-
-    monkeypatch.setattr(own_metrics.Letters, "score_caption", score_caption)
-    for questions in ([1], [1], [2]):
-        record = {"index": "1", "reference": "A.", "events": ["B."], "group": "g"}
-        write(tmp_path, {"1": "one"}, record | {"questions": questions})
-        assert typed(tmp_path, *FILES, "letters").code == 0
-    assert [item.extra for item in seen] == [{"questions": [1]}, {"questions": [2]}]
-    assert (seen[0].events, seen[0].group) == (("B.",), "g")
 
 
 def test_measured_runs_are_correlated_unless_their_captions_changed(tmp_path: Path) -> None:

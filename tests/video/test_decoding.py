@@ -295,14 +295,6 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
     assert numbers(read(path, Given((3, 20))).frames) == [3, 20]
 
 
-def test_more_than_memory_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capeval.video.decoding.MOST_BYTES", 100_000)
-    path = make_clip(tmp_path / "v.mp4")
-    with pytest.raises(VideoError, match="48 frames of 128x96 need"):
-        read(path)
-    assert len(read(path, Uniform(1))) == 1
-
-
 def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "v.mp4", turn=90)
     gc.collect()
