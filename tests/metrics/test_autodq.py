@@ -16,7 +16,7 @@ from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_world import data_of, measured, reply_to
-from tests.world import typed
+from tests.world import typed, write_lines
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 
@@ -239,7 +239,7 @@ def dream(**changes: Any) -> dict[str, Any]:
 def test_dream_1k_is_read_as_published(tmp_path: Path) -> None:
     file = tmp_path / "dream.jsonl"
     records = [dream(), dream(idx=8, extra_info={"events": []}), dream(idx=9, extra_info={})]
-    file.write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
+    write_lines(file, records)
     first, second, third = load_references(file)
     assert (first.index, first.references) == ("7", ("A man waves.",))
     assert (first.events, first.group) == (("A man waves.",), "DREAM/videvo")
@@ -257,7 +257,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("record", "message"), FAULTS)
 def test_a_faulty_record_is_one_line(record: dict[str, Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "dream.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    write_lines(tmp_path / "dream.jsonl", [record])
     (tmp_path / "c.json").write_text('{"7": "A man."}', "utf-8")
     command = ("metrics", "--candidates", "c.json", "--references", "dream.jsonl")
     done = typed(tmp_path, *command)
