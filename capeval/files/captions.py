@@ -188,8 +188,7 @@ def _json_records(
 
     JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
     """
-    found = json_values(path, nan=True)
-    places, whole = found.records, found.whole
+    places, whole = json_values(path, nan=True)
     if isinstance(whole, dict):
         if isinstance(whole.get("logs"), list):
             places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]

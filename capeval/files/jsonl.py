@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -167,15 +166,8 @@ def json_lines(
                 yield number, value
 
 
-@dataclass(frozen=True)
-class JsonValues:
-    """The values of a list, of JSON lines, or one value, each with its place.
-
-    `whole` is JSON that is not JSON lines.
-    """
-
-    records: Sequence[tuple[str, Any]]
-    whole: Any = None
+Records = Sequence[tuple[str, Any]]
+"""Values of a file, each with its place."""
 
 
 def json_values(
@@ -184,22 +176,26 @@ def json_values(
     *,
     nan: bool = False,
     on_fault: OnFault | None = None,
-) -> JsonValues:
-    """Read JSON or JSON lines, by the first line; `text` replaces the file's own."""
+) -> tuple[Records, Any]:
+    """Return the records of JSON or of JSON lines, and JSON that is not JSON lines as a whole.
+
+    The first line decides. `text` replaces the file's own.
+    """
     text = read_text(path) if text is None else text
     first, _, rest = text.strip().partition("\n")
     if rest and first[0] == "{" and _is_object(first):
         lines = json_lines(text, file=path, nan=nan, on_fault=on_fault)
-        return JsonValues([(f"line {n}", value) for n, value in lines])
+        return [(f"line {n}", value) for n, value in lines], None
     whole = parse_json(text, file=path, nan=nan)
     if isinstance(whole, list):
-        return JsonValues([(f"entry {n}", one) for n, one in enumerate(whole, start=1)], whole)
-    return JsonValues([("line 1", whole)], whole)
+        return [(f"entry {n}", one) for n, one in enumerate(whole, start=1)], whole
+    return [("line 1", whole)], whole
 
 
-def json_records(path: Path, on_fault: OnFault | None = None) -> Sequence[tuple[str, Any]]:
+def json_records(path: Path, on_fault: OnFault | None = None) -> Records:
     """Return the records of a JSON list or of JSON lines with their places; one is needed."""
-    if not (records := json_values(path, on_fault=on_fault).records):
+    records, _ = json_values(path, on_fault=on_fault)
+    if not records:
         raise InputError("has no records", file=path)
     return records
 

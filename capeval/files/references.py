@@ -25,14 +25,17 @@ LINES = "lines"
 
 
 def _json_references(path: Path) -> Iterator[tuple[str, Any]]:
-    found = json_values(path)
-    whole = found.whole if path.suffix == ".json" else None
+    records, whole = json_values(path)
     names = {"reference", "references"}
-    if isinstance(whole, dict) and not ("index" in whole and names & whole.keys()):
+    if (
+        path.suffix == ".json"
+        and isinstance(whole, dict)
+        and not ("index" in whole and names & whole.keys())
+    ):
         for n, (index, value) in enumerate(whole.items(), start=1):
             yield f"entry {n}", {"index": index, "references": value}
         return
-    for place, record in found.records:
+    for place, record in records:
         if isinstance(record, dict) and {"messages", "dataset", "idx"} <= record.keys():
             yield place, _of_dream(record)
         else:

@@ -163,6 +163,12 @@ Found = Verdict | Mapping[str, Any]
 class Judge(Protocol):
     """What a judge must have; `docs/extending.md` has an example.
 
+    `name` is name and version, such as `my-judge-1`; it names the judge's folder in a run. Scores
+    of a judge that `is_baseline` are not to be reported. `judge(annotation, caption)` returns a
+    `Verdict` on a caption that is not empty. It may be a coroutine function; if it is not, it runs
+    in a thread. It also receives the keywords `repeat` (from 0) and `tally` if it has parameters of
+    these names.
+
     A judge may also have these attributes:
 
     - `prompts`: name and hash of its prompts, such as `my-prompts@1f3a9c`; by default None
@@ -174,20 +180,11 @@ class Judge(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """Name and version, such as `my-judge-1`; it names the judge's folder in a run."""
-
+    def name(self) -> str: ...
     @property
-    def is_baseline(self) -> bool:
-        """Whether this is a baseline, whose scores are not to be reported."""
-
+    def is_baseline(self) -> bool: ...
     @property
-    def judge(self) -> Callable[..., Found | Awaitable[Found]]:
-        """Judge a caption that is not empty: `judge(annotation, caption)` returns a `Verdict`.
-
-        It may be a coroutine function; if it is not, it runs in a thread. It also receives the
-        keywords `repeat` (from 0) and `tally` if it has parameters of these names.
-        """
+    def judge(self) -> Callable[..., Found | Awaitable[Found]]: ...
 
 
 class PreparedJudge(ABC):

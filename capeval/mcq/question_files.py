@@ -143,19 +143,19 @@ def read_source(file: Path, on_notice: Notices) -> QuestionFile:
         return QuestionFile(file, records=[QuestionRecord(file, *row) for row in rows])
     # Video-MME's template is published with trailing commas.
     try:
-        found = json_values(file)
+        records, whole = json_values(file)
     except InputError as fault:
         text = _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", read_text(file))
         if not text.lstrip().startswith("["):
             raise
-        found = json_values(file, text)
+        records, whole = json_values(file, text)
         on_notice(
             f"{file}: has trailing commas, which JSON forbids; they are ignored "
             f"(the first at {fault.where})"
         )
-    if not found.records:
+    if not records:
         raise InputError("has no questions", file=file)
-    return QuestionFile(file, found.whole, [record_of(file, *one) for one in found.records])
+    return QuestionFile(file, whole, [record_of(file, *one) for one in records])
 
 
 def record_of(file: Path, place: str, value: Any) -> QuestionRecord:

@@ -464,12 +464,13 @@ def decoder_named(name: str) -> PyAVDecoder:
 
 
 class FrameReader(Protocol):
-    """Reads the frames of videos by one policy with one decoder; called from several threads."""
+    """Reads the frames of videos by one policy with one decoder; called from several threads.
+
+    `policy` is in the syntax of `--frames`.
+    """
 
     @property
-    def policy(self) -> str:
-        """The sampling policy, in the syntax of `--frames`."""
-
+    def policy(self) -> str: ...
     @property
     def decoder(self) -> str: ...
 
