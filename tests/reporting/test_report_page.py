@@ -17,7 +17,6 @@ from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Comparison
 from capeval.llm.money import Price
 from capeval.reporting.findings import Findings, LostWeight, findings_of, missed_elements
-from capeval.reporting.inspect import cards_of
 from capeval.reporting.report_page import report_html
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring.judged_run import JudgedRun
@@ -222,8 +221,7 @@ def made(*labels: str) -> JudgedRun:
 
 
 def found(*labels: str) -> Findings:
-    one = made(*labels)
-    return findings_of(cards_of(one), one.scores)
+    return findings_of(made(*labels))
 
 
 def test_weights_are_summed_over_all_elements_and_by_type() -> None:
@@ -278,13 +276,13 @@ def test_what_cannot_be_compared_says_why() -> None:
 
 def test_main_elements_missed_by_most_runs_come_first_and_one_of_each_video() -> None:
     runs = [made("+0 0", "0+ +", "-+ +"), made("++ 0", "++ +", "-+ +")]
-    of = missed_elements([cards_of(one) for one in runs])
+    of = missed_elements(runs)
     assert (of.any, of.by_all, of.contradicted) == (3, 2, 1)
     assert [(one.index, one.id, one.missed, one.contradicted) for one in of.listed] == [
         ("v2", "1.1", 2, 2),
         ("v0", "2.1", 2, 0),
         ("v1", "1.1", 1, 0),
     ]
-    many = missed_elements([cards_of(made(*["00 0"] * 10, "++ -"))]).listed
+    many = missed_elements([made(*["00 0"] * 10, "++ -")]).listed
     assert (many[0].index, many[0].id) == ("v10", "2.1")
     assert len({one.index for one in many}) == len(many) == 8
