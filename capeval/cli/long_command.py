@@ -186,7 +186,7 @@ def run_long(
                     output.line(line)
             names = {one.name for one in left}
             if done and (never := [one for one in expected.expects if one not in names]):
-                output.notice(Loss(f"Not {left[0].labels.done}: {', '.join(never)}"))
+                output.notice(Loss(f"Not begun: {', '.join(never)}"))
             if failure:
                 raise failure
         complete = all(not one.stopped and one.count <= allowance.of(one.of) for one in left)

@@ -33,7 +33,7 @@ from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import Source, from_memory, run_name
 from capeval.schema import Unscored, Usage
 from capeval.scoring import Scores
-from capeval.scoring.judged_run import load_scores
+from capeval.scoring.judged_run import load_scores, scores_text
 from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.result import Result
@@ -69,9 +69,12 @@ class JudgedRuns(RunScores):
 
     def as_json(self) -> str:
         """Return the text: from the files just written, as all scores may not fit in memory."""
-        files = ((one.name, one.file) for one in self._results if one.file)
         texts = (
-            f"{dumps(name)}: {file.read_text(encoding='utf-8').rstrip()}" for name, file in files
+            f"{dumps(one.name)}: "
+            + (
+                one.file.read_text(encoding="utf-8") if one.file else scores_text(one.scores)
+            ).rstrip()
+            for one in self._results
         )
         return "{\n" + ",\n".join(texts) + "\n}"
 
@@ -169,7 +172,8 @@ class JudgingSession(LongWork[Judged]):
         reasons = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
         folder = work.folder
         scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
-        file = folder.scores if folder and folder.scores.is_file() else None
+        # Older scores are not those of this work.
+        file = folder.scores if folder and done.is_written else None
         models, base_url = scores.settings["models"], scores.settings["base_url"]
         if notice := snapshots_notice(plan.name, models, base_url):
             self._on_notice(notice)

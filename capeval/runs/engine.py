@@ -188,13 +188,15 @@ class Progress(Protocol):
 class Finished(Generic[PlanT, OutcomeT]):
     """What `execute` did: all outcomes, kept and new, and why it stopped early, if it did.
 
-    `new` are the indexes of the outcomes recorded in this process.
+    `new` are the indexes of the outcomes recorded in this process; `is_written` says whether the
+    files were rewritten, which they are not if the work was stopped at once.
     """
 
     plan: PlanT
     done: Mapping[str, OutcomeT]
     new: frozenset[str]
     stopped: BudgetReached | EndpointDown | None
+    is_written: bool
 
 
 class Locks(ExitStack):
@@ -209,9 +211,10 @@ class Locks(ExitStack):
 
     def hold(self, lock: AbstractContextManager[object]) -> ExitStack:
         """Enter a lock; closing the returned stack leaves it."""
+        if not self._held:
+            return ExitStack()
         with ExitStack() as held:
-            if self._held:
-                held.enter_context(lock)
+            held.enter_context(lock)
             return self.enter_context(held.pop_all())
 
     def begin(self, task: ResumableTask[PlanT, OutcomeT]) -> tuple[PlanT, ExitStack]:
@@ -269,10 +272,11 @@ async def execute(
         except (BudgetReached, EndpointDown) as failure:
             stopped = failure
         # A task that stopped at once has nothing to finish, and must not leave files behind.
-        if new or not stopped or any(one.reason is None for one in done.values()):
+        is_written = bool(new) or not stopped or any(one.reason is None for one in done.values())
+        if is_written:
             files.create()
             task.finish(plan, done)
-    return Finished(plan, done, frozenset(new), stopped)
+    return Finished(plan, done, frozenset(new), stopped, is_written)
 
 
 class _Files(ExitStack):

@@ -180,6 +180,14 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     assert endpoint.calls() == 36
 
 
+def test_scores_of_one_repeat_are_not_the_result_of_three(work: Workspace) -> None:
+    work.write("capeval.toml", PRICES.format(10))
+    assert work.judge().code == 0
+    stopped = work.judge("--repeats", "3", "--max-cost", "0.0000001", "--json")
+    assert stopped.code == 3
+    assert stopped.json["captions"]["counts"]["scored"] == 0
+
+
 def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: Endpoint) -> None:
     before = sorted(work.folder.rglob("*"))
     ran = work.judge("--dry-run", "--repeats", "2")
