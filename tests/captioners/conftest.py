@@ -18,14 +18,6 @@ Checkpoint = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _offline() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-        yield
-
-
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Make a tiny checkpoint of a family, once a session."""

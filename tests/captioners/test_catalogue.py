@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry, find_model, read_catalogue
-from capeval.captioners.generate import GenerateOptions, load_caption_prompts
+from capeval.captioners.generate import load_caption_prompts
 from capeval.errors import InputError
 from capeval.video import open_reader
 
@@ -71,28 +70,6 @@ def test_a_hub_id_needs_no_entry() -> None:
     assert find_model("Qwen/Qwen2-VL-7B-Instruct", CATALOGUE).name == "qwen2-vl-7b"
     # It means the model as its authors run it.
     assert find_model("lmms-lab/LLaVA-Video-7B-Qwen2", CATALOGUE).name == "llava-video-7b"
-
-
-def test_a_folder_needs_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A name of the catalogue is no path, even if there is such a folder.
-    ours, same = tmp_path / "ours", tmp_path / "qwen2-vl-7b"
-    for folder in (ours, same):
-        folder.mkdir()
-        (folder / "config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert find_model("qwen2-vl-7b", CATALOGUE).hub == "Qwen/Qwen2-VL-7B-Instruct"
-    for name, folder in {
-        "./ours": ours,
-        "./ours/": ours,
-        str(ours): ours,
-        "./qwen2-vl-7b": same,
-    }.items():
-        entry = choose_model(GenerateOptions(name))
-        assert entry
-        assert (entry.name, entry.hub) == (folder.name, str(folder))
-        assert (entry.reached, entry.frames) == ("transformers", "32")
-    monkeypatch.chdir(ours)
-    assert find_model(".", CATALOGUE).name == "ours"
 
 
 def own(tmp_path: Path, text: str) -> Path:

@@ -14,7 +14,6 @@ from capeval.captioners.catalogue import read_catalogue
 from capeval.files.packaged import sample_folder
 from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
-from tests.judge_responder import is_preflight
 from tests.server import LoopbackServer, completion, failure
 from tests.world import capeval as here
 from tests.world import environment, lines, typed
@@ -199,22 +198,6 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "captioned 2/10" in capped.out
     assert "Raise --max-cost and run the same command again to finish" in capped.out
     assert "8 of them now" in whole.out
-
-
-async def test_what_is_too_long_is_not_advised_to_be_tried_again(tmp_path: Path) -> None:
-    too_long = "This model's maximum context length is 8192 tokens"
-
-    def small(request: dict[str, Any]) -> Any:
-        return describe(request) if is_preflight(request) else failure(400, too_long)
-
-    async with LoopbackServer(small) as server:
-        made = await here(
-            tmp_path, "generate", "--model", "m", "--base-url", server.url, "--limit", "2"
-        )
-    assert made.code == 3
-    for said in ("take fewer frames", "--max-new-tokens", "--max-model-len", too_long):
-        assert said in made.out
-    assert "same command again" not in made.out + made.err
 
 
 @pytest.mark.parametrize("trusts", [True, False])

@@ -22,7 +22,6 @@ from capeval.captioners.llava_video import (
     chat_prompt,
 )
 from capeval.captioners.transformers_backend import TransformersCaptioner
-from capeval.errors import UsageError
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint, Load
 
@@ -166,22 +165,3 @@ def test_the_prompt_is_that_of_the_authors_or_the_benchmarks_code(
         "Please answer the following questions related to this video.\n"
         "What happens?<|im_end|>\n<|im_start|>assistant\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"mm_hidden_size": 768}, "mm_hidden_size: 768"),
-        ({"mm_newline_position": "one_token"}, "mm_newline_position: 'one_token'"),
-        ({"mm_vision_tower": "openai/clip-vit-large"}, "mm_vision_tower: 'openai/clip"),
-        ({"mm_projector_type": "linear"}, "mm_projector_type: 'linear'"),
-        ({"mm_spatial_pool_mode": "conv"}, "mm_spatial_pool_mode: 'conv'"),
-    ],
-)
-def test_a_checkpoint_built_otherwise_is_refused(
-    changed: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(tiny.published_config(**changed)), encoding="utf-8")
-    with pytest.raises(UsageError, match=said):
-        tiny.load(tmp_path, "llava-video-72b")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +19,8 @@ from capeval.captioners import loading
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.loading import load_model
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.transformers_backend import _NEEDED, open_transformers
-from capeval.errors import MissingExtra, UsageError
+from capeval.captioners.transformers_backend import _NEEDED
+from capeval.errors import UsageError
 from capeval.local_models import ModelSize, Placement, require_packages
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint
@@ -92,6 +91,10 @@ def spoil(name: str, content: bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_bytes(content)
 
 
+def other(**config: Any) -> Callable[[Path], object]:
+    return lambda folder: edit_config(folder, **config)
+
+
 NO_WEIGHTS = spoil("model.safetensors", b"")
 HALF_OF_THE_WEIGHTS = spoil("model.safetensors", b"\x10\0\0\0\0\0\0\0{")
 HALF_OF_THE_TOKENS = spoil("tokenizer.json", b'{"version": ')
@@ -106,11 +109,10 @@ LACKING = r"its checkpoint lacks 1 tensors, such as .*mlp"
         ("qwen2-vl", spoil("adapter_config.json", b"{}"), "merge it first"),
         ("qwen2-vl", lose_a_tensor, LACKING),
         ("llava-video", NO_WEIGHTS, "model"),
-        (
-            "llava-video",
-            lambda folder: edit_config(folder, num_hidden_layers=1),
-            "more layers than its config.json states",
-        ),
+        ("llava-video", other(num_hidden_layers=1), "more layers than its config.json states"),
+        ("llava-video", other(mm_hidden_size=768), "mm_hidden_size: 768"),
+        ("llava-video", other(mm_vision_tower="openai/clip"), "mm_vision_tower: 'openai/clip"),
+        ("llava-video", other(mm_newline_position="one_token"), "mm_newline_position: 'one_token'"),
     ],
 )
 def test_a_damaged_folder_is_refused_in_one_line(
@@ -180,15 +182,6 @@ def test_a_model_that_fits_on_no_gpu_is_loaded_by_accelerates_map(
     # Without the package that unpacks them, one line says which it is.
     with pytest.raises(UsageError, match=r"cannot be loaded: .*gptqmodel"):
         tiny.load(folder)
-
-
-async def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    entry = ModelEntry(name="any/model", reached="transformers")
-    with pytest.raises(MissingExtra) as told:
-        async with open_transformers(entry, CaptionerOptions(), lambda _: None):
-            pass
-    assert "needs torch (not installed): pip install '.[generate]'" in str(told.value)
 
 
 def test_a_torchvision_of_another_torch_is_told_in_one_line(

@@ -20,7 +20,6 @@ from capeval.errors import (
     EndpointDown,
     EndpointRefused,
     MissingExtra,
-    ModelDown,
     UsageError,
 )
 from capeval.video import FrameSet
@@ -203,20 +202,6 @@ async def test_videos_that_all_fail_alike_from_the_first_are_hopeless() -> None:
         UsageError, match="the first 20 videos all failed for the same reason: 400: no images"
     ):
         await run(100, captioner=captioner)
-
-
-@pytest.mark.parametrize(("batch_size", "most"), [(1, 8), (8, 24), (16, 48)])
-async def test_a_model_that_fails_again_and_again_stops_the_run(batch_size: int, most: int) -> None:
-    dead = RuntimeError("CUDA error: device-side assert triggered")
-    reader, notes = FakeReader(), Notes()
-    captioner = FakeCaptioner(
-        batch_size=batch_size, answer=lambda _: dead if len(captioner.batches) > 1 else None
-    )
-    with pytest.raises(ModelDown, match=r"failed on \d calls in a row .* device-side assert"):
-        await run(500, reader, captioner, record=notes)
-    assert len(notes.reasons) == most
-    assert len(notes.outcomes) == most + batch_size
-    assert len(reader.read_names) < most + 5 * batch_size + 5
 
 
 async def test_what_cannot_be_recorded_stops_it() -> None:

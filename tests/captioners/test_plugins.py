@@ -101,6 +101,13 @@ class Own:
         return self._answer(requests)
 
 
+def raising(error: Exception) -> Callable[..., Any]:
+    async def answer(_: Sequence[CaptionRequest]) -> None:
+        raise error
+
+    return answer
+
+
 def whole(request: CaptionRequest, **more: Any) -> Captioned:
     values: dict[str, Any] = {"text": "A dog.", "usage": Usage(), "seconds": 0.1, "model": "own"}
     return Captioned(request.index, **(values | more))
@@ -123,6 +130,7 @@ def test_an_object_with_a_name_and_a_method_is_a_captioner(tmp_path: Path) -> No
     ("answer", "reason"),
     [
         (lambda _: None, "the model failed: TypeError: it returned a NoneType, not a list"),
+        *((raising(error), f"the model failed: {said}") for error, said in ERRORS.values()),
         (lambda _: [], "it returned 0 captions for 1 videos"),
         (lambda rs: ["A dog."] * (len(rs) + 1), "it returned 2 captions for 1 videos"),
         (lambda _: [None], "the model returned a NoneType, not a caption"),
@@ -140,28 +148,6 @@ def test_what_is_no_caption_leaves_the_video_ungenerated(
     assert made.captions == ()
     (said,) = made.ungenerated.values()
     assert reason in said
-
-
-@pytest.mark.parametrize("case", ERRORS)
-@pytest.mark.parametrize("is_async", [False, True])
-def test_whatever_a_captioner_raises_leaves_its_video_ungenerated(
-    case: str, is_async: bool, tmp_path: Path
-) -> None:
-    error, described = ERRORS[case]
-
-    def answer(requests: Sequence[CaptionRequest]) -> list[str]:
-        if requests[0].index == "sample_02":
-            raise error
-        return ["A dog runs."]
-
-    async def later(requests: Sequence[CaptionRequest]) -> list[str]:
-        return answer(requests)
-
-    own = Own(later if is_async else answer)
-    made = capeval.generate(own, frames=FakeReader(), runs=tmp_path, limit=3)
-    assert len(made.captions) == 2
-    (reason,) = made.ungenerated.values()
-    assert reason.startswith(f"the model failed: {described}")
 
 
 def test_an_option_that_an_object_would_ignore_is_refused(tmp_path: Path) -> None:

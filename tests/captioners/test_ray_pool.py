@@ -7,17 +7,22 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import capeval
+from capeval.captioners import CaptionRequest
 from capeval.captioners.ray_pool import LOST
+from capeval.errors import UsageError
 from tests.world import Said, environment, install, installed, start, typed
+from tests.world import lines as read_lines
 
-PLUGIN = """
-import time
+PLUGIN = '''
+import os, pathlib, time
 
 class Slow:
     settings = {"style": "plain"}
@@ -28,7 +33,21 @@ class Slow:
     def caption(self, requests):
         time.sleep(0.3)
         return [f"{len(one.frames)} frames of {one.index}" for one in requests]
-"""
+
+class Ending(Slow):
+    """Ends its process at one video, at another once, and raises at a third."""
+
+    def caption(self, requests):
+        for one in requests:
+            once = pathlib.Path("killed-once")
+            if one.index == "sample_02" or (one.index == "sample_05" and not once.exists()):
+                if one.index == "sample_05":
+                    once.touch()
+                os.kill(os.getpid(), 9)
+            if one.index == "sample_03":
+                raise RuntimeError("no kernel image")
+        return super().caption(requests)
+'''
 # As `--ray local` starts it; it ends with its standard input.
 CLUSTER = """
 import os, sys
@@ -46,7 +65,7 @@ Cluster = tuple[str, Path, dict[str, str]]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A local Ray of two workers: its address, a captioner's package, and the variables of both."""
     folder = tmp_path_factory.mktemp("ray")
-    points = "[capeval.captioners]\nslow-vlm = slow_vlm:Slow\n"
+    points = "[capeval.captioners]\nslow-vlm = slow_vlm:Slow\nending-vlm = slow_vlm:Ending\n"
     site = install(folder, "slow_vlm", PLUGIN, points)
     variables = {
         "PYTHONPATH": f"{environment(folder)['PYTHONPATH']}:{site}",
@@ -71,11 +90,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def lines(folder: Path) -> list[dict[str, Any]]:
     """The captions of a run but for the seconds they took."""
     file = folder / "captions.jsonl"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    return [
-        {name: value for name, value in json.loads(line).items() if name != "seconds"}
-        for line in text.splitlines()
-    ]
+    return [line | {"seconds": 0} for line in (read_lines(file) if file.exists() else ())]
 
 
 def alone(folder: Path, *command: str, site: Path) -> Said:
@@ -115,29 +130,39 @@ async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
     assert (len(ids), manifests[0]) == (2, manifests[1])
 
 
-def test_a_video_that_ends_its_worker_is_left_without_a_caption(
+async def test_a_video_that_ends_its_worker_is_left_without_a_caption(
     tmp_path: Path, cluster: Cluster
 ) -> None:
     address, _, variables = cluster
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.captioners.ending_captioner", address],
-        cwd=tmp_path,
-        env=environment(tmp_path, **variables),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    others = [f"sample_{n:02}" for n in (1, *range(4, 11))]
+    command = ("generate", "--model", "ending-vlm", "--frames", "1", "--ray", address)
+    process = await start(tmp_path, *command, **variables)
+    _, err = await process.communicate()
+    assert process.returncode == 3, err
+    run = tmp_path / "runs" / "ending-vlm"
     # The worker of sample_05 was killed once, and its video was tried again.
-    assert found["captions"] == {index: f"A dog of {index} runs." for index in others}
-    assert found["left"] == {
+    captioned = [f"sample_{n:02}" for n in (1, *range(4, 11))]
+    assert [line["index"] for line in lines(run)] == captioned
+    assert {line["index"]: line["reason"] for line in read_lines(run / "ungenerated.jsonl")} == {
         "sample_02": LOST,
         "sample_03": "the model failed: RuntimeError: no kernel image",
     }
-    assert "cannot be sent to workers: TypeError: cannot pickle" in found["refused"]
+
+
+class Locked:
+    """A captioner that cannot be sent to another process."""
+
+    name = "locked"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def caption(self, requests: Sequence[CaptionRequest]) -> list[str]:
+        return ["A dog."] * len(requests)
+
+
+def test_a_captioner_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be sent to workers: TypeError: cannot pickle"):
+        capeval.generate(Locked(), ray="local", frames=1, runs=tmp_path)
 
 
 @pytest.mark.parametrize(

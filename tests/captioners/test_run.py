@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +34,7 @@ from tests.world import (
     FakeReader,
     annotation,
     lines,
+    write_lines,
 )
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -300,7 +300,7 @@ async def test_an_outdated_caption_remains_until_another_is_written(
     for name in ("v3", "v5", "v7"):
         (wanted.videos / f"{name}.mp4").write_bytes(b"another video")
     emptied = [line | ({"caption": ""} if line["index"] == "v8" else {}) for line in before]
-    run.captions.write_text("".join(json.dumps(line) + "\n" for line in emptied))
+    write_lines(run.captions, emptied)
     fails = FakeCaptioner(answer=lambda r: Uncaptioned("v5", "no") if r.index == "v5" else None)
     part = await go(run, replace(wanted, limit=6), fails)
     assert (part.new, part.ungenerated) == (1, {"v5": "no"})

@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import Qwen2VLVideoProcessor
+from transformers.image_utils import PILImageResampling, SizeDict
 
-from capeval.captioners import Captioned, Uncaptioned
-from capeval.captioners.loading import NativeInputs
+from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners.loading import PIXEL_BOUNDS, NativeInputs
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import BatchSize, TransformersCaptioner
+from capeval.captioners.transformers_backend import (
+    ContinuationScorer,
+    TransformersCaptioner,
+)
 from tests.captioners import tiny
 from tests.captioners.tiny import Load, Make, captioned
 
@@ -96,30 +101,6 @@ class _Writes:
 
     def generate(self, input_ids: torch.Tensor, **_: Any) -> torch.Tensor:
         return torch.cat((input_ids, self._tokens.expand(len(input_ids), -1)), dim=1)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "grows", "calls", "size"),
-    [
-        # A call of so many videos; below zero one that ran out of memory.
-        (6, False, [6, -6, 3], 3),
-        ("auto", True, [1, 2, 4, 8, 16, 32, 64], 64),
-        ("auto", True, [1, 1], 2),  # a batch that was not full says nothing of a larger one
-        ("auto", False, [1] * 7, 1),
-        (8, True, [-8] + [4] * 15, 4),
-        ("auto", True, [-8] + [4] * 16, 8),
-    ],
-)
-def test_batch_sizes_follow_the_memory(
-    wanted: Any, grows: bool, calls: list[int], size: int
-) -> None:
-    batch = BatchSize(wanted, grows=grows)
-    for videos in calls:
-        if videos > 0:
-            batch.done(videos)
-        else:
-            batch.failed(-videos)
-    assert batch.value == size
 
 
 class _Exhausts:
@@ -233,3 +214,174 @@ async def test_batches_grow_on_a_gpu(captioner: Make) -> None:
     assert [c.index for c in outcomes] == [f"V{at}" for at in range(12)]
     assert model.settings["dtype"] == "bfloat16"
     assert model.batch_size > 1
+
+
+# ---- Likelihoods of given replies ---------------------------------------------------------------
+
+# One token and several, and one that begins as another does.
+TEXTS = ("A", "1", "1 2", "red jacket", "camera pans to the left", "red jacket walks along")
+
+
+def asked(index: str = "V1", *, frames: int = 4, seed: int = 0, **more: Any) -> CaptionRequest:
+    made = tiny.request(index, seed=seed, frames=frames or 4, prompt="Describe the man. Answer A.")
+    if not frames:
+        made = replace(made, frames=made.frames[:0], indices=(), times=())
+    return replace(made, kind="answer", continuations=TEXTS, **more)
+
+
+def by_hand(model: LoadedModel, request: CaptionRequest) -> list[tuple[float, int]]:
+    """One forward pass over prompt and reply; the logits before each token of it."""
+    inputs = dict(model.inputs([request]))
+    prompt = inputs["input_ids"].shape[1]
+    found = []
+    for text in request.continuations:
+        reply = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        whole = {**inputs, "input_ids": torch.tensor([[*inputs["input_ids"][0].tolist(), *reply]])}
+        whole["attention_mask"] = torch.ones_like(whole["input_ids"])
+        for name in ("token_type_ids", "mm_token_type_ids", "moe_mm_token_type_ids"):
+            if name in inputs:
+                zeros = torch.zeros((1, len(reply)), dtype=inputs[name].dtype)
+                whole[name] = torch.cat([inputs[name], zeros], dim=1)
+        with torch.inference_mode():
+            logits = model.model(**whole).logits[0]
+        logs = logits.float().log_softmax(-1)
+        total = sum(-float(logs[prompt + n - 1, token]) for n, token in enumerate(reply))
+        found.append((total, len(reply)))
+    return found
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+async def test_likelihoods_are_those_of_one_pass_over_the_whole_sequence(
+    family: str, captioner: Make, load: Load
+) -> None:
+    for frames in (4, 0):
+        request = asked(frames=frames)
+        (outcome,) = await captioner(family).caption([request])
+        assert isinstance(outcome, Captioned), outcome
+        expected = by_hand(load(family), request)
+        assert outcome.likelihoods is not None
+        assert [n for _, n in outcome.likelihoods] == [n for _, n in expected]
+        for (found, _), (total, tokens) in zip(outcome.likelihoods, expected, strict=True):
+            assert found == pytest.approx(total, abs=2e-3 * tokens)
+        assert {1} < {n for _, n in expected}
+
+
+def test_a_cache_that_cannot_be_continued_costs_time_and_no_value(load: Load) -> None:
+    model, request = load("qwen2-vl"), asked()
+
+    class NoCache:
+        """Stands before a model that continues no cache."""
+
+        def generate(self, **arguments: Any) -> Any:
+            if "cache" in arguments:
+                raise ValueError("it has no such cache")
+            return model.model.generate(**arguments)
+
+    with torch.inference_mode():
+        inputs = model.inputs([request])
+        shared, alone = (
+            ContinuationScorer(one).score(inputs, request.continuations)
+            for one in (model, replace(model, model=NoCache()))
+        )
+    assert [n for _, n in shared] == [n for _, n in alone]
+    assert [x for x, _ in shared] == pytest.approx([x for x, _ in alone], abs=5e-3)
+
+
+async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
+    requests = [asked(f"V{n}", seed=n, frames=2 + 2 * n) for n in range(3)]
+    together = captioned(await captioner("qwen2-vl", batch_size=3).caption(requests))
+    for request, outcome in zip(requests, together, strict=True):
+        (alone,) = captioned(await captioner("qwen2-vl").caption([request]))
+        assert outcome.details["batch"] == 3
+        expected = [total for total, _ in alone.likelihoods or ()]
+        assert [x for x, _ in outcome.likelihoods or ()] == pytest.approx(expected, abs=1e-3)
+        assert expected
+
+
+async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make) -> None:
+    for family in ("qwen2-vl", "llava-video"):
+        found = []
+        for system in (None, "You are a helpful assistant in a red jacket."):
+            request = replace(asked(frames=2, system=system), continuations=TEXTS[:1])
+            (outcome,) = await captioner(family).caption([request])
+            assert isinstance(outcome, Captioned)
+            found.append(outcome.likelihoods)
+        assert found[0] != found[1], family
+
+
+# ---- Sizes of frames, against tables that no code of capeval wrote ------------------------------
+
+# Qwen2-VL reads 32,768 tokens; 1,024 are for the caption and 512 for the prompt.
+CONTEXT, WRITTEN = 32_768, 1024
+
+# Height, width and number of frames (two for each second); then (rows, columns, tokens) by the
+# authors' rule, the same within the context, and by the benchmark's bounds. Worked out from the
+# published rule in squares of 28 x 28 pixels, with p = frames / 2:
+#   S = min(768, 115,200 / p), within the context min(768, 115,200 / p, 31,232 / p), at least
+#   134.4 (128 and a twentieth); for the benchmark S = 1,344 (1,280 and a twentieth).
+#   A frame of round(height / 28) x round(width / 28) squares stays if that is from 128 to S. Above
+#   S it has floor(sqrt(S * height / width)) x floor(sqrt(S * width / height)), below 128 the same
+#   with 128 and rounded up.
+# For example 720 x 1280, 56 frames: 26 x 46 = 1,196 squares are above S = 768;
+# sqrt(768 * 0.5625) = 20.8 and sqrt(768 / 0.5625) = 36.9, so 20 x 36 x 28 = 20,160 tokens. The
+# benchmark's: 1,196 is below 1,280; sqrt(720) = 26.8 and sqrt(2275.6) = 47.7, so 27 x 48.
+Grid = tuple[int, int, int]
+TABLE: list[tuple[int, int, int, Grid, Grid, Grid]] = [
+    (240, 320, 8, (10, 14, 560), (10, 14, 560), (31, 42, 5208)),
+    (360, 640, 120, (13, 23, 17940), (13, 23, 17940), (27, 48, 77760)),
+    (720, 1280, 56, (20, 36, 20160), (20, 36, 20160), (27, 48, 36288)),
+    (720, 1280, 180, (20, 36, 64800), (13, 24, 28080), (27, 48, 116640)),
+    (720, 1280, 400, (18, 32, 115200), (9, 16, 28800), (27, 48, 259200)),
+    (1080, 1920, 120, (20, 36, 43200), (17, 30, 30600), (27, 48, 77760)),
+    (144, 176, 24, (11, 13, 1716), (11, 13, 1716), (33, 40, 15840)),
+    (120, 1080, 30, (4, 39, 2340), (4, 39, 2340), (12, 108, 19440)),
+    (720, 1280, 768, (12, 23, 105984), (8, 15, 46080), (27, 48, 497664)),
+]
+# The last row's smallest size within the context, 8 x 15 squares, does not fit: it is refused.
+
+
+@pytest.mark.parametrize(("height", "width", "frames", "free", "fitted", "benchmark"), TABLE)
+def test_frames_have_the_size_of_the_published_rule(
+    height: int, width: int, frames: int, free: Grid, fitted: Grid, benchmark: Grid
+) -> None:
+    video = Qwen2VLVideoProcessor()
+    pixels = torch.empty((1, frames, 3, height, width), device="meta")
+    for preset, context, (rows, columns, expected) in (
+        ("published", None, free),
+        ("published", CONTEXT, fitted),
+        ("tuna", CONTEXT, benchmark),
+    ):
+        bounds = PIXEL_BOUNDS[preset]
+        video.max_video_tokens = bounds.video_tokens(context, WRITTEN)
+        size = video.resize(
+            pixels,
+            SizeDict(**bounds.size(12_845_056)),
+            PILImageResampling.BICUBIC,
+            factor=28,
+            cap_pixels_per_frame=True,
+        ).shape[-2:]
+        assert size == (rows * 28, columns * 28)
+        assert frames // 2 * rows * columns == expected
+
+
+def _clip(frames: int, height: int, width: int) -> CaptionRequest:
+    pixels = np.random.default_rng(3).integers(0, 256, (frames, height, width, 3), dtype=np.uint8)
+    return replace(tiny.request(frames=frames), frames=pixels)
+
+
+def test_a_long_clip_is_made_smaller_until_it_fits(load: Load) -> None:
+    loaded = load("qwen2-vl")
+    assert loaded.context == 4096
+    # 16 frames of 720 squares a pair would be 5,760.
+    batch = loaded.inputs([_clip(16, 720, 1280)])
+    assert batch["video_grid_thw"].tolist() == [[8, 30, 56]]
+    assert 3300 < batch["input_ids"].shape[1] <= 4096 - 10
+
+
+async def test_the_benchmarks_bounds_refuse_it_instead(captioner: Make) -> None:
+    model = captioner("qwen2-vl", preset="tuna")
+    assert model.settings["generation"]["repetition_penalty"] == 1.0
+    (outcome,) = await model.caption([_clip(8, 360, 640)])
+    assert isinstance(outcome, Uncaptioned)
+    # Four layers of more than 1,000 squares.
+    assert "the model reads 4096: take fewer frames" in outcome.reason

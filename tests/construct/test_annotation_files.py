@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capeval.construct.drafts import Draft
-from tests.world import Said, here
+from tests.world import Said, here, write_lines
 
 # Each event is its sentence and its elements: content, type, weight.
 Events = Sequence[tuple[str, Sequence[tuple[str, str, int]]]]
@@ -27,8 +27,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     Path("clips").mkdir()
     videos = [{"index": f"v{n}", "video": f"day/{n}.mp4", "keep": n < 8} for n in range(9)]
-    lines = "".join(json.dumps(video) + "\n" for video in videos)
-    Path("clips/videos.jsonl").write_text(lines, encoding="utf-8")
+    write_lines(Path("clips/videos.jsonl"), videos)
 
 
 def draft(index: str, annotator: str, events: Events = ALL, **fields: Any) -> Draft:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from capeval.files.packaged import sample_folder
 from tests.cli.conftest import Workspace, end_of, wait_until
 from tests.video.clips import make_clip
-from tests.world import Said, typed
+from tests.world import Said, lines, typed
 
 WIDTH, HEIGHT, FPS = 320, 240, 24
 Picture = NDArray[np.float64]
@@ -72,8 +71,7 @@ def write(path: Path, pictures: list[Picture], **given: Any) -> Path:
 
 
 def rows_of(folder: Path) -> dict[str, dict[str, Any]]:
-    lines = (folder / "videos.jsonl").read_text(encoding="utf-8").splitlines()
-    return {row["index"]: row for row in map(json.loads, lines)}
+    return {row["index"]: row for row in lines(folder / "videos.jsonl")}
 
 
 def filtered(folder: Path, *more: object, side: int = HEIGHT) -> Said:

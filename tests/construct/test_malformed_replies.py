@@ -21,7 +21,7 @@ from tests.construct.chat_responder import (
     reply_to,
 )
 from tests.server import Act, LoopbackServer, completion
-from tests.world import Said, capeval, write_lines
+from tests.world import Said, capeval, lines, write_lines
 
 CASE = re.compile(r"case-([\w-]+)")
 Replies = dict[str, tuple[Any, str]]
@@ -163,8 +163,7 @@ async def test_malformed_replies_are_left_with_their_reason(
     async with LoopbackServer(respond) as server:
         done = await run(tmp_path, server.url, *arguments)
     assert done.code == 3
-    lines = map(json.loads, (tmp_path / file).read_text("utf-8").splitlines())
-    reasons = {line["index"]: line["reason"] for line in lines}
+    reasons = {line["index"]: line["reason"] for line in lines(tmp_path / file)}
     assert [*reasons] == [*replies]
     assert {n: words for n, (_, words) in replies.items() if words not in reasons[n]} == {}
     # A failure becomes neither a draft nor a finding.

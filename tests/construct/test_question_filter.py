@@ -69,7 +69,7 @@ def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
             letter = rng.choice(["A", "B", "C", "D"])
         return captioned(request.index, letter)
 
-    return FakeCaptioner(name="sim-vlm", answer=answer, batch_size=64)
+    return FakeCaptioner(name="sim-vlm", answer=answer, batch_size=8)
 
 
 @pytest.mark.parametrize("name", ANSWERERS)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.world import typed
+from tests.world import typed, write_lines
 
 REVIEW = ("annotate", "review", ".", "--annotators")
 
@@ -20,7 +20,7 @@ def listed(folder: Path, count: int) -> None:
     rows = [
         {"index": f"v{n:02}", "video": f"v{n:02}.mp4", "keep": n % 10 > 0} for n in range(count)
     ]
-    (folder / "videos.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(folder / "videos.jsonl", rows)
 
 
 def pages(folder: Path) -> dict[str, list[str]]:

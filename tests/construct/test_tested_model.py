@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tests.judged_runs import VIDEOS, make_run, write_annotations
 from tests.mcq.answering import asked, own_folder, replies
 from tests.mcq.graded_runs import FRAMES, write_responses
 from tests.server import LoopbackServer
-from tests.world import capeval, here
+from tests.world import capeval, here, lines, write_lines
 
 DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
 WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"
@@ -32,7 +31,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("mine", None, False),
         ("qwen2-vl-7b-instruct", None, True),
         ("mine", {"model": "hf:other/qwen2-vl-7b-instruct/"}, True),
-        ("mine", {"model": "Qwen/Qwen2-VL-72B-Instruct"}, False),
     ],
 )
 def test_judge_score_and_leaderboard_warn_of_the_captioner(
@@ -55,8 +53,7 @@ def test_grade_and_leaderboard_warn_of_the_answering_model(
     model: str, how: str, is_warned: bool
 ) -> None:
     file = write_responses(Path("runs/mcq/tomato/mine"), [True, False] * 4, FRAMES["multi"])
-    lines = [json.loads(line) | {f"{how}_by": [DRAFTER]} for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(file, [line | {f"{how}_by": [DRAFTER]} for line in lines(file)])
     warning = f"mine: the questions were {how} with {DRAFTER}, which is tested here"
     assert (warning in here("mcq", "grade", "mine", "--model", model).err) is is_warned
     said = here("leaderboard", "--questions")

@@ -12,7 +12,6 @@ import pytest
 
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
-from capeval.mcq.view import SharedReader, recent_reads
 from capeval.schema import Usage
 from tests.mcq.answering import (
     asked,
@@ -383,12 +382,3 @@ def test_a_video_is_decoded_once_for_its_questions(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"video": f"v{n % 4}"} for n in range(12)]
     answers(own_folder(tmp_path / "q", *rows), frames=reader)
     assert sorted(reader.read_names) == ["v0", "v1", "v2", "v3"]
-
-
-def test_large_videos_are_not_all_kept(tmp_path: Path) -> None:
-    decoder = FakeReader(count=lambda _: 1)
-    reader = SharedReader(decoder, recent_reads(4, most_bytes=2 * 4 * 6 * 3))
-    for name in ("a", "a", "b", "a", "b", "c", "c", "d", "a"):
-        reader.read(tmp_path / name)
-    # Two fit, and the one that is being read.
-    assert decoder.read_names == ["a", "b", "c", "d", "a"]

@@ -14,7 +14,7 @@ import capeval
 from capeval.errors import InputError, UsageError
 from tests.mcq import question_files
 from tests.mcq.graded_runs import line
-from tests.world import here, write_lines
+from tests.world import here, lines, write_lines
 
 OPTIONS = ["2", "1", "3"]
 
@@ -53,9 +53,8 @@ def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path)
     assert len(files) == 2
     for file in files:
         before = results / file.relative_to(again)
-        lines = [json.loads(text) for text in before.read_text().splitlines()]
-        kept = [one for one in lines if one["response"] is not None]
-        assert [json.loads(text) for text in file.read_text().splitlines()] == kept
+        kept = [one for one in lines(before) if one["response"] is not None]
+        assert lines(file) == kept
     write_lines(results / "count+human/16/other.jsonl", [tomato_line(0, "C")])
     with pytest.raises(InputError, match="2 models"):
         capeval.mcq_grade(results)

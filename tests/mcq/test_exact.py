@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from capeval.mcq.exact import Reading, read_answer
 from capeval.schema.question import OPTION_LETTERS
+from tests.world import lines
 
 HERE = Path(__file__).parent
 SETS: dict[str, list[str]] = json.loads((HERE / "option_sets.json").read_text(encoding="utf-8"))
-REPLIES: list[dict[str, Any]] = [
-    json.loads(line) for line in (HERE / "replies.jsonl").read_text(encoding="utf-8").splitlines()
-]
+REPLIES = lines(HERE / "replies.jsonl")
 
 
 def options_of(row: dict[str, Any]) -> list[str]:
@@ -47,9 +46,9 @@ def test_no_reply_is_read_as_another_option_than_by_a_careful_reader() -> None:
 
 
 def test_replies_in_four_languages_are_read_as_by_a_careful_reader() -> None:
-    lines = (HERE / "multilingual_replies.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 310
-    assert wrongly_read([json.loads(text) for text in lines]) == ([], 8)
+    replies = lines(HERE / "multilingual_replies.jsonl")
+    assert len(replies) == 310
+    assert wrongly_read(replies) == ([], 8)
 
 
 @pytest.mark.parametrize(

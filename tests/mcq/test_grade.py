@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -398,17 +398,6 @@ def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
 
 
-@pytest.mark.parametrize("find", [find_responses, find_grades])
-def test_a_name_that_several_runs_have_is_refused(find: Callable[[str], Path]) -> None:
-    for benchmark in ("own", "tomato"):
-        capeval.mcq_grade(answered(f"runs/mcq/{benchmark}/m@16"), resamples=99)
-    with pytest.raises(InputError) as refused:
-        find("m@16")
-    both = "m@16: can mean runs/mcq/own/m@16 or runs/mcq/tomato/m@16; name one of these paths"
-    assert str(refused.value) == both
-    assert find("runs/mcq/tomato/m@16").is_relative_to("runs/mcq/tomato/m@16")
-
-
 TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")
 
 
@@ -426,21 +415,6 @@ def tomato() -> list[dict[str, Any]]:
         )
         for n in range(1, 121)
     ]
-
-
-def test_first_screen_has_whole_groupings_and_names_the_others() -> None:
-    file = write_lines(Path("responses.jsonl"), tomato())
-    code, out, _ = here("mcq", "grade", file)
-    assert code == 0
-    assert all(name in out for name in (*TYPES, "simulated"))
-    assert "With --full: " in out
-    assert out.count("\n") <= 41
-    headline, *table = out.split("Decided by")[0].splitlines()
-    assert headline.startswith("TOMATO: accuracy ")
-    assert max(map(len, table)) <= 80
-    assert "First person" in here("mcq", "grade", file, "--full").out
-    failed = str(graded([line(1, None), line(2, None)]))
-    assert failed == "Own questions: no accuracy (exact): of 2 responses, 2 unscored, 0 unread."
 
 
 def test_where_grades_some_questions_and_keeps_the_grades_of_the_run() -> None:

@@ -159,11 +159,6 @@ def test_what_a_run_showed_is_read_from_its_frames(
     assert shown_by(frames) == (None if role is None else (role, label))
 
 
-def command(runs: dict[str, Any], *more: str) -> tuple[str, ...]:
-    named = [text for role, run in runs.items() for text in (f"--{role}", str(run))]
-    return ("mcq", "temporal", *named, *more)
-
-
 def test_measures_of_the_named_runs_are_computed() -> None:
     runs = make_runs()
     found = capeval.mcq_temporal(**runs, resamples=FEW)
@@ -185,13 +180,6 @@ def test_measures_of_the_named_runs_are_computed() -> None:
     assert sum(of_groups) == gain.questions == 60
     by_name: dict[str, Any] = {role: f"m-{role}" for role in runs}
     assert capeval.mcq_temporal(**by_name, resamples=FEW) == found
-
-
-def test_a_single_frame_that_is_not_random_is_noted() -> None:
-    runs = make_runs(multi=0.6, picked=0.3)
-    found = capeval.mcq_temporal(multi=runs["multi"], single=runs["picked"], resamples=FEW)
-    assert list(found.overall) == ["multi_frame_gain", "needs_frames"]
-    assert any("the single frame is the picked frame" in note for note in found.notes)
 
 
 def test_failed_calls_are_left_out_of_both_runs() -> None:
@@ -257,16 +245,3 @@ def test_runs_that_differ_in_more_than_their_frames_are_noted() -> None:
     notes = capeval.mcq_temporal(multi="many", shuffled="shuffled", resamples=FEW).notes
     assert any("1 question had other frames in the shuffled run" in note for note in notes)
     assert any("read by different strategies" in note for note in notes)
-
-
-def test_screen_begins_with_the_headline_and_fits() -> None:
-    runs = make_runs()
-    code, out, err = typed(*command(runs))
-    assert (code, err) == (0, "")
-    assert out.startswith("m-multi on TOMATO: multi-frame gain +")
-    assert len(out.splitlines()) <= 40
-    assert max(map(len, out.splitlines()[1:])) <= 80
-    assert typed(*command(runs, "--full"))[1].count("by reasoning_type") == 6
-    named: dict[str, Any] = {role: str(run) for role, run in runs.items()}
-    found = capeval.mcq_temporal(**named)
-    assert json.loads(typed(*command(runs, "--json"))[1]) == found.model_dump(mode="json")

@@ -10,11 +10,9 @@ from capeval.metrics.protocol import (
     CaptionMetric,
     Context,
     Item,
-    Metric,
     MetricOutput,
     NoValues,
     Outcome,
-    Record,
     Summary,
     Values,
 )
@@ -74,25 +72,6 @@ class Hostile(CaptionMetric):
         return returned.get(item.caption, lambda: Values({"hostile": 0.5}))()
 
 
-class Counting(Metric):
-    """Records each caption as often as the caption's number says."""
-
-    name = "counting"
-    outputs = (MetricOutput("counting"),)
-    settings: Mapping[str, str] = {}
-
-    async def score(self, items: Sequence[Item], record: Record) -> None:
-        for item in items:
-            for _ in range(int(item.caption)):
-                record(item, Values({"counting": 1.0}))
-
-
-class Misnamed(Letters):
-    """Has the name of another metric."""
-
-    name = "length"
-
-
 class Unmade(Letters):
     """Cannot be made."""
 
@@ -101,10 +80,3 @@ class Unmade(Letters):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         raise RuntimeError("no weights")
-
-
-class Copying(Letters):
-    """Has the output of another metric."""
-
-    name = "copying"
-    outputs = (MetricOutput("length"),)

@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-import capeval
 from capeval.errors import RequestRefused
 from capeval.files.references import load_references
 from capeval.llm.types import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_world import data_of, measured, reply_to
-from tests.scripted_client import ScriptedClient
-from tests.world import typed
+from tests.world import typed, write_lines
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 
@@ -228,14 +226,6 @@ def test_a_reference_that_fails_is_paid_for_once(tmp_path: Path) -> None:
     assert len(client.requests) == 3
 
 
-def test_the_sample_is_measured_with_extracted_events(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: reply_to(request.messages[0]["content"]))
-    options: dict[str, Any] = {"client": client, "cache": tmp_path / "c", "runs": tmp_path / "runs"}
-    found = capeval.measure("sample", metric="autodq", judge="model-1", **options)
-    assert [one.results[0].scored for one in found] == [10, 10, 10]
-    assert len(client.requests) == 3 * 10 * 3 + 10
-
-
 def dream(**changes: Any) -> dict[str, Any]:
     """A record as the Tarsier repository publishes it."""
     part = {"reference": "A man waves.", "text": "", "type": "text", "video": None}
@@ -249,7 +239,7 @@ def dream(**changes: Any) -> dict[str, Any]:
 def test_dream_1k_is_read_as_published(tmp_path: Path) -> None:
     file = tmp_path / "dream.jsonl"
     records = [dream(), dream(idx=8, extra_info={"events": []}), dream(idx=9, extra_info={})]
-    file.write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
+    write_lines(file, records)
     first, second, third = load_references(file)
     assert (first.index, first.references) == ("7", ("A man waves.",))
     assert (first.events, first.group) == (("A man waves.",), "DREAM/videvo")
@@ -267,7 +257,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("record", "message"), FAULTS)
 def test_a_faulty_record_is_one_line(record: dict[str, Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "dream.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    write_lines(tmp_path / "dream.jsonl", [record])
     (tmp_path / "c.json").write_text('{"7": "A man."}', "utf-8")
     command = ("metrics", "--candidates", "c.json", "--references", "dream.jsonl")
     done = typed(tmp_path, *command)

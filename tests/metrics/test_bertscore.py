@@ -16,11 +16,8 @@ import pytest
 import capeval
 from capeval.errors import CapevalError
 from capeval.metrics.bertscore import read_baseline
-from tests.captioners.conftest import _offline
 from tests.metrics.tiny_encoders import FAMILIES, LENGTH, save
 from tests.world import lines
-
-__all__ = ["_offline"]
 
 Encoder = Callable[..., Path]
 # Which texts are computed together changes float32 values by less than this.

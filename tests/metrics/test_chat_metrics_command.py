@@ -10,7 +10,7 @@ from typing import Any
 from capeval.judging.selection import captions_at_once
 from tests.metrics.chat_world import answer, calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.world import capeval, start
+from tests.world import capeval, start, write_lines
 
 KEY = "sk-test-1"
 AT_ONCE = 3
@@ -33,7 +33,7 @@ def write(folder: Path) -> Path:
         references.append(
             {"index": str(n), "references": [text], "group": f"g{n % 3 > 0}"} | listed
         )
-    (folder / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in references), "utf-8")
+    write_lines(folder / "r.jsonl", references)
     dog, cat = "A dog number{n} barks. The cat runs away from {n}.", "The dog runs away from {n}."
     for name, text in (("a", dog), ("b", cat)):
         every = {str(n): text.format(n=n) for n in range(VIDEOS)} | {"3": ""}

@@ -20,6 +20,7 @@ from capeval.trust.calibrate import Calibrated
 from tests.judged_runs import BY
 from tests.scoring.making import annotation, scored
 from tests.world import here as typed
+from tests.world import write_lines
 
 SIGNS: dict[Relation, str] = {"entailment": "+", "lack": "0", "contradiction": "-"}
 VIDEOS = [
@@ -69,8 +70,8 @@ def make(
     run = Path("runs") / name
     (run / judge).mkdir(parents=True)
     videos = [VIDEOS[row] for row in rows]
-    lines = [{"index": v.index, "caption": "A dog.", "model": f"m-{name}"} for v in videos]
-    (run / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    captions = [{"index": v.index, "caption": "A dog.", "model": f"m-{name}"} for v in videos]
+    write_lines(run / "captions.jsonl", captions)
     manifest = {"annotations": {"path": str(Path("a.json").absolute())}}
     (run / "manifest.json").write_text(json.dumps(manifest))
     caption = caption_hash(Caption(index="v", caption="A dog."))
