@@ -251,7 +251,7 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
         '[models."ours"]\nhub = "./ours"\noptions = { template = { enable_thinking = false } }\n'
     )
     ours = await here(tmp_path, "models", "ours")
-    assert "options: template = { enable_thinking = false }" in ours.out
+    assert 'options: {"template": {"enable_thinking": false}}' in ours.out
     assert "revision" not in ours.out  # a folder has none
     listed = await here(tmp_path, "models")
     full = await here(tmp_path, "models", "--full")
