@@ -245,8 +245,9 @@ def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         # A notebook's loop cannot be entered twice, so the work gets a loop of its own elsewhere.
         from concurrent.futures import ThreadPoolExecutor, wait
 
+        begun = work(*args, **kwargs)  # raises what is wrong with the options
         loop = asyncio.new_event_loop()
-        task = loop.create_task(work(*args, **kwargs))
+        task = loop.create_task(begun)
 
         async def own() -> T:
             return await task
