@@ -323,16 +323,16 @@ class Comparison(_Compared):
         return self._sentence(f"{better} {how} {other} ({sure}{p}{unsure})")
 
     def pages(self, *, full: bool = False) -> list[Page]:
+        if not full:
+            notes = [_flip_line(self.flips.counts["all"])] if self.flips.videos else []
+            notes.append("--full also shows buckets, flipped elements and the methods.")
+            tables = [self._overall(full=full), *self._moved(full=full)]
+            return [self._page(tables, notes)]
         explained = (
             f"Intervals: {self.settings['interval']['method']}; none for fewer than "
             f"{FEWEST_VIDEOS} videos. p: {self._test()}; the p of buckets is also adjusted (Holm), "
             "that of all videos is not."
         )
-        if not full:
-            notes = [_flip_line(self.flips.counts["all"])] if self.flips.videos else []
-            notes.append("--full also shows buckets of videos and flipped elements.")
-            tables = [self._overall(full=full), *self._moved(full=full)]
-            return [self._page(tables, [explained, *notes])]
         ways = [_buckets(way, getattr(self.by, way)) for way in Differences.model_fields]
         tables = [self._overall(full=full), *(table for table in ways if table.rows)]
         tables += [*self._moved(full=full), *self._flipped()]
@@ -355,11 +355,10 @@ class Comparison(_Compared):
             for group, of in groups
             for measure in (MEASURES if full or group == "all" else ("f1",))
         ]
+        ways = (getattr(self.by, way) for way in Differences.model_fields)
         few = [of for _, of in groups]
-        if full:
-            ways = (getattr(self.by, way) for way in Differences.model_fields)
-            few += [bucket.all for buckets in ways for bucket in buckets.values()]
-        narrow = FEW_VIDEOS_NOTE if any(is_narrow(of.f1, of.n) for of in few) else ""
+        few += [bucket.all for buckets in ways for bucket in buckets.values()]
+        narrow = FEW_VIDEOS_NOTE if full and any(is_narrow(of.f1, of.n) for of in few) else ""
         return Table(
             f"{_names(self.sides)}: B − A, in points, {counted(self.paired, 'video')}",
             columns(

@@ -322,7 +322,7 @@ def scores_page(
                 f"{one_line(name)}: {coverage(scores)}" if name else coverage(scores)
                 for name, scores in results.items()
             ),
-            *([FEW_VIDEOS_NOTE] if narrow else []),
+            *([FEW_VIDEOS_NOTE] if full and narrow else []),
             *notes,
         ],
         warnings=[BASELINE_NOTE] if baseline else [],
