@@ -56,7 +56,7 @@ class JudgingOptions(EndpointOptions):
     Parameters
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
-        judge of an installed package. By default gpt-4o-2024-08-06, or the server's only model.
+        judge of an installed package. By default gpt-6-luna, or the server's only model.
     prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each

@@ -34,9 +34,8 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name
 from capeval.text import Loss, counted, nearest, shown
 
-DEFAULT_MODEL = "gpt-4o-2024-08-06"
-"""The judge of the TUNA paper, by which every published score was made."""
-
+DEFAULT_MODEL = "gpt-6-luna"
+"""The cheapest of OpenAI's models without an announced end."""
 
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
 # Enough to judge with the old and the new judge, and to have the result looked at.
@@ -52,8 +51,7 @@ def default_judge(
     """Return the judge for options that name none, and why it is chosen.
 
     1. Without a key or an endpoint, the bundled sample is judged by the lexical baseline.
-    2. OpenAI's own API has the paper's judge, until the day on which it ends. Afterwards no other
-       model takes its place: scores of another judge are other scores.
+    2. OpenAI's own API has `DEFAULT_MODEL`, whatever the date.
     3. Any other endpoint has its only model: its name is None.
 
     Parameters
@@ -64,7 +62,7 @@ def default_judge(
     Raises
     ------
     UsageError
-        No judge is configured, or the paper's judge is retired.
+        No judge is configured.
     """
     known = (options.base_url, options.api_key, *map(os.environ.get, _ENVIRONMENT))
     if options.client is None and not any(known):
@@ -78,10 +76,7 @@ def default_judge(
             )
     if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return None, "the only model of this endpoint"
-    entry = entry_for(DEFAULT_MODEL, DEFAULT_URL)
-    if options.client is None and entry and entry.is_retired:
-        raise UsageError(f"no judge is named, and {retired(DEFAULT_MODEL, entry)}")
-    return DEFAULT_MODEL, "the default, because it is the paper's judge"
+    return DEFAULT_MODEL, "the default; published scores were made by gpt-4o-2024-08-06"
 
 
 def entry_for(model: str, base_url: str) -> JudgeModel | None:

@@ -176,7 +176,7 @@ class ChatOptions(EndpointOptions):
 
     Parameters
     ----------
-    judge : The chat model. By default gpt-4o-2024-08-06, or the server's only model.
+    judge : The chat model. By default gpt-6-luna, or the server's only model.
     on_notice : Called with each notice, which is one line.
     """
 

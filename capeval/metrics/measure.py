@@ -62,7 +62,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     columns : The columns of captions: index=clip,caption=text.
     system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
-    judge : The chat model of metrics such as clair. By default gpt-4o-2024-08-06, or the server's
+    judge : The chat model of metrics such as clair. By default gpt-6-luna, or the server's
         only model.
     device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
     progress : Receives the status after every caption.

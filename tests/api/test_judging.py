@@ -39,7 +39,7 @@ def test_three_lines_judge_a_mapping(client: ScriptedClient, tmp_path: Path) -> 
     f1 = scores.overall.all.f1.value
     assert f1 is not None
     assert 0 < f1 < 1
-    assert scores.signature.startswith("capeval:tuna-cap|judge:gpt-4o-2024-08-06|prompts:tuna-cap")
+    assert scores.signature.startswith("capeval:tuna-cap|judge:gpt-6-luna|prompts:tuna-cap")
     assert len(client.requests) == 3 * COUNT
     # Captions in memory leave nothing behind but the replies that were paid for.
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
@@ -128,7 +128,7 @@ async def test_a_server_that_says_nothing_of_its_weights_is_reported(silent: Any
 
 def test_scores_are_fresh_whatever_file_has_changed(client: ScriptedClient) -> None:
     whole = judge(client, run="mine")
-    folder = Path("runs/mine/gpt-4o-2024-08-06@tuna-cap-v1")
+    folder = Path("runs/mine/gpt-6-luna@tuna-cap-v1@none")
     scores, verdicts = folder / "scores.json", folder / "judgments.jsonl"
     before = scores.read_text("utf-8")
     assert judge(client, run="mine") == whole

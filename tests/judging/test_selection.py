@@ -125,25 +125,17 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
     assert len(client.requests) > 40
     found = [notice for notice in notices if "requested again because" in notice]
     assert len(found) == is_reported
-    assert all("11 of the first 20 replies of gpt-4o" in notice for notice in found)
+    assert all("11 of the first 20 replies of gpt-6-luna" in notice for notice in found)
 
 
-END = date(2027, 1, 14)
+ENDING, END = "gpt-4o-2024-08-06", date(2027, 1, 14)
 
 
-def test_the_papers_judge_is_the_default_until_its_day(today: Today) -> None:
-    options = JudgeOptions({}, api_key="sk-x")
-    for day in (date(2026, 6, 1), date(2027, 1, 13)):
+def test_the_default_does_not_depend_on_the_day(today: Today) -> None:
+    for day in (date(2026, 6, 1), END, date(2030, 1, 1)):
         today.day = day
-        name, reason = default_judge(options)
-        assert (name, "paper's" in reason) == (DEFAULT_MODEL, True)
-    today.day = END
-    with pytest.raises(UsageError) as caught:
-        default_judge(options)
-    said = str(caught.value)
-    assert f"{DEFAULT_MODEL} was retired on 2027-01-14" in said
-    assert "--judge gpt-6-luna" in said
-    assert said.endswith("stored verdicts are scored and compared as before")
+        name, reason = default_judge(JudgeOptions({}, api_key="sk-x"))
+        assert (name, "published scores were made by gpt-4o" in reason) == ("gpt-6-luna", True)
 
 
 def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +168,10 @@ async def test_a_judge_that_ends_within_ninety_days_is_announced(
     today.day = day
     for offline in (True, False):
         notices: list[str] = []
-        named = JudgeOptions({}, api_key="sk-x", judge=DEFAULT_MODEL)
+        named = JudgeOptions({}, api_key="sk-x", judge=ENDING)
         async with open_judge(replace(named, on_notice=notices.append), offline=offline) as opened:
             # The user named it: that needs no reason, and a retired judge is asked all the same.
-            assert (opened.judge.name, opened.reasons) == (DEFAULT_MODEL, ())
+            assert (opened.judge.name, opened.reasons) == (ENDING, ())
         assert [isinstance(one, Loss) for one in notices] == [True] * (says is not None)
         assert says is None or says in notices[0]
         assert says is None or "--judge gpt-6-luna" in notices[0]
@@ -215,7 +207,7 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
 
     (notice,) = await notices()
     assert isinstance(notice, Loss)
-    assert "already judged by gpt-4.1@tuna-cap-v1; gpt-4o-2024-08-06" in notice
+    assert "already judged by gpt-4.1@tuna-cap-v1; gpt-6-luna" in notice
     assert await notices(judge="gpt-4o-mini") == []
     assert await notices(judge="gpt-4.1") == []
     # In Python, too; once for each run.
