@@ -178,7 +178,7 @@ class Filtering:
     def variants(self) -> list[Question]:
         """The question with its options in each order; ids end in a hash of the question.
 
-        Replies are therefore reused when the file, the seed or the selection changes.
+        Another file, seed or selection with the same question therefore reuses its replies.
         """
         question, found = self.question, []
         for order in self.orders:

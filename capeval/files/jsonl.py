@@ -425,8 +425,8 @@ def check_output(
 ) -> None:
     """Refuse an output that is one of the inputs, or has the name of a file of capeval's own.
 
-    Links are followed, and inputs may be folders. `/dev/stdout` and `/dev/null` are allowed. `own`
-    is the one of capeval's own names that the output may have.
+    Links are followed, and inputs may be folders. `/dev/stdout` and `/dev/null` are allowed. Of the
+    names of capeval's files, the output may have only `own`.
     """
     if str(path) in _PLAIN:
         return
@@ -435,7 +435,7 @@ def check_output(
     if not path.name or target.is_dir():
         why = "is a folder; name a file in it"
     elif target.exists() and not target.is_file():
-        why = "is no regular file; choose another"
+        why = "is not a regular file; choose another"
     elif any(_is_read(Path(file), target) for file in (*inputs, config_file())):
         why = "is one of the files to be read; choose another"
     elif target.name.lower() != own and _OWN.fullmatch(target.name):

@@ -177,7 +177,7 @@ async def open_judge(
             yield OpenJudge(asks, meter, asks.concurrency, prompts, reasons, chat.thinks)
         return
     for name in ("reasoning", "base_url", "prompts", "explain"):
-        # A server that capeval.toml sets is for the judges that need one.
+        # capeval.toml may set a server for all judges; this one does not use it.
         is_default = name == "base_url" and options.base_url in keyless_addresses
         if not is_default and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
             which = shown(judge) if isinstance(judge, str) else type(judge).__name__
@@ -229,7 +229,7 @@ async def _opened(
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)
-        # What replaces the network is no service that ends a model.
+        # A client of the user's own, as in tests, retires no model.
         if notice is not None and o.client is None:
             o.on_notice(notice)
         effort, why_effort = _effort(o.reasoning, entry)

@@ -275,7 +275,7 @@ def _refuse_cut(reply: ChatReply, request: ChatRequest, check: Check[Any]) -> No
 
 
 def listed(models: Sequence[str]) -> str:
-    """Return the models of an endpoint as the end of a message."""
+    """Return the last words of a message: the models that an endpoint has."""
     return f"; it has {', '.join(models[:20])}" if models else ""
 
 

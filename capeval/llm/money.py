@@ -234,8 +234,8 @@ class Meter:
     async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
         """Admit one real call for the block, whose reply is passed to the function that it gets.
 
-        Near the cap it waits for calls in flight, whose cost decides whether this one may go;
-        raises `BudgetReached`, `UsageError`.
+        Near the cap it waits until the cost of the calls in flight is known. Raises
+        `BudgetReached`, `UsageError`.
         """
         await self._room_for(request)
         self.in_flight += 1

@@ -53,7 +53,7 @@ async def work_through(
 
     Parameters
     ----------
-    has_room : whether another item may be begun beside so many that are; one always may
+    has_room : whether another item may be begun beside N others; the first one always may
     under_way : counts the items of several runs together, where more than one is open
     none_left : called when no item is left to begin after one has ended
     """

@@ -3,7 +3,7 @@
 A long command is one `LongWork`: an opened model and the runs that it works on. Each run is one
 `ResumableTask`: it says what is already done, does the rest and names its files. It is locked and
 planned once, before anything is asked or called, and stays locked until it is finished. A killed
-process loses nothing, a rerun does only what is missing, and a start that achieves nothing leaves
+process loses nothing, a rerun does only what is missing, and a start without any result leaves
 no files.
 """
 

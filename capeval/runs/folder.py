@@ -165,7 +165,7 @@ class RunFolder:
 
     @property
     def caption_files(self) -> list[Path]:
-        """`captions.jsonl` and the captions of shards that are not joined yet, as far as there."""
+        """`captions.jsonl` and the captions of shards that are not merged yet, where they exist."""
         with reading():
             shards = [file_of(self.path, "captions", shard) for shard in shards_in(self.path)]
         return [file for file in (self.captions, *shards) if _is_file(file)]
@@ -264,7 +264,7 @@ class RunFolder:
         lock = FileLock(file)
         try:
             lock.acquire(timeout=wait)
-            while not file.exists():  # its last holder removed it before it was ours
+            while not file.exists():  # the last holder removed it before this process locked it
                 lock.release()
                 lock.acquire(timeout=wait)
         except Timeout:

@@ -208,7 +208,7 @@ def _known(
     file: Path,
     ignore_unknown: bool,
 ) -> tuple[tuple[Caption, ...], tuple[str, ...]]:
-    """Return the captions with an annotation, and a notice of those that are left out."""
+    """Return the captions with an annotation, and a notice about the other captions."""
     known = known_captions(read, annotations, file=file, ignore_unknown=ignore_unknown)
     kept = {one.index for one in known}
     left = [one.index for one in read if one.index not in kept]

@@ -323,7 +323,7 @@ class JudgedRun:
 
     @cached_property
     def notices(self) -> list[str]:
-        """Doubts about the scores: captions without a verdict, several snapshots of the judge."""
+        """Warnings about the scores: captions without a verdict, several snapshots of the judge."""
         found = []
         unjudged = len(self.captions.keys() - self.judgments.keys()) if self.run else 0
         if unjudged:

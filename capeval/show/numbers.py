@@ -128,7 +128,7 @@ def p_equation(p: float | None) -> str:
 
 
 def money(dollars: float) -> str:
-    """Return US dollars, with cents or, below ten of them, four decimals."""
+    """Return US dollars with two decimals, or with four below ten cents."""
     if 0 < dollars < 0.0001:
         return "less than $0.0001"
     return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.4f}"
