@@ -68,8 +68,12 @@ class JudgingOptions(EndpointOptions):
     """
 
     _: KW_ONLY
-    judge: str | Judge | None = option(
-        None, note="Or a `Judge` of your own.", method="judge", panel=JUDGE, metavar="NAME"
+    judge: str | CaptionJudge | None = option(
+        None,
+        note="Or an object of your own.",
+        method="judge",
+        panel=JUDGE,
+        metavar="NAME",
     )
     prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
     explain: bool = option(False, panel=JUDGE)
@@ -160,7 +164,7 @@ class Tally(Asked):
 Found = Verdict | Mapping[str, Any]
 
 
-class Judge(Protocol):
+class CaptionJudge(Protocol):
     """What a judge must have; `docs/extending.md` has an example.
 
     `name` is name and version, such as `my-judge-1`; it names the judge's folder in a run. Scores
@@ -188,7 +192,7 @@ class Judge(Protocol):
 
 
 class PreparedJudge(ABC):
-    """A judge as the pipeline runs it, with all attributes; see `Judge` for what they mean.
+    """A judge as the pipeline runs it, with all attributes; see `CaptionJudge` for what they mean.
 
     `endpoint` is the name that is configured for its address, and `reasoning` the effort that a
     chat model is asked for; both are None without one.
@@ -229,7 +233,7 @@ class PreparedJudge(ABC):
 
 LEXICAL = "lexical"
 
-JUDGES: Registry[Callable[..., Judge | PreparedJudge]] = Registry(
+JUDGES: Registry[Callable[..., CaptionJudge | PreparedJudge]] = Registry(
     group="capeval.judges",
     noun="judge",
     packaged={LEXICAL: "capeval.judging.lexical:LexicalJudge"},
@@ -252,7 +256,7 @@ def load_judge(name: str) -> PreparedJudge:
 
 
 def prepare_judge(judge: object, label: str = "") -> PreparedJudge:
-    """Return an object with the attributes of `Judge` as the pipeline runs it; raises `UsageError`.
+    """Return a `CaptionJudge` as the pipeline runs it; raises `UsageError`.
 
     `label` names it in messages.
     """

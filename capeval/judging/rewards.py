@@ -24,7 +24,7 @@ from capeval.runs.engine import Spent
 from capeval.runs.sources import SAMPLE, annotations_in_memory, annotations_of
 from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored
 from capeval.schema.annotation import id_text
-from capeval.scoring.counts import AnnotationArrays, measures
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore
 from capeval.text import nearest, shown, words
@@ -119,9 +119,9 @@ class Judge:
         JudgeError
             Ten captions in a row could not be judged.
         """
-        if measure not in ("precision", "recall", "f1"):
+        if measure not in MEASURES:
             raise UsageError(f"measure must be precision, recall or f1, not {shown(measure)}")
-        found = self._call(captions, indices)
+        found = self._call(captions, indices, type)
         try:
             scores = found.result()
         except KeyboardInterrupt:
@@ -142,7 +142,7 @@ class Judge:
         type: ElementType | Literal["all"] = "all",  # noqa: A002 - as in scores.json
     ) -> list[VideoScore | Unscored]:
         """Return the score of each caption, or why it has none; see `rewards`."""
-        found = await asyncio.wrap_future(self._call(captions, indices))
+        found = await asyncio.wrap_future(self._call(captions, indices, type))
         nothing = f"the video has no elements of the type {type}"
         return [
             one
@@ -178,8 +178,10 @@ class Judge:
         return value if most is None else value * min(1.0, most / max(1, len(words(caption))))
 
     def _call(
-        self, captions: Sequence[str], indices: Sequence[str | int]
+        self, captions: Sequence[str], indices: Sequence[str | int], kind: str
     ) -> Future[list[_ByType | Unscored]]:
+        if kind not in GROUPS:
+            raise UsageError(f"type must be one of {', '.join(GROUPS)}, not {shown(kind)}")
         if isinstance(captions, str) or len(captions) != len(indices):
             raise UsageError("captions and indices must be two lists of one length")
         keys = [(id_text(index), text) for index, text in zip(indices, captions, strict=True)]

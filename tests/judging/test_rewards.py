@@ -156,6 +156,9 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
                 judge.rewards(*given)
         with pytest.raises(UsageError, match="precision, recall or f1"):
             judge.rewards(TEXTS, INDICES, measure="bleu")  # type: ignore[arg-type]
+        # It would be None for every caption.
+        with pytest.raises(UsageError, match="type must be one of all, camera"):
+            judge.rewards(TEXTS, INDICES, type="actions")  # type: ignore[arg-type]
     async with LoopbackServer(lambda _: unknown_model("open")) as server:
         judge = capeval.Judge(videos(), judge="open", base_url=server.url)
         with pytest.raises(EndpointRefused, match="open"):
