@@ -157,9 +157,9 @@ async def open_judge(
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
-    It is a registered judge, a `CaptionJudge` of the user's, or a chat model; without a name the one
-    that `default_judge` chooses. An `offline` one is for an estimate: it needs no key and calls
-    nothing. Replies are cached if it `keeps_replies`.
+    It is a registered judge, a `CaptionJudge` of the user's, or a chat model; without a name it is
+    the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key and
+    calls nothing. Replies are cached if it `keeps_replies`.
     """
     judge, reasons = options.judge, tuple[str, ...]()
     if judge is None:
