@@ -66,6 +66,7 @@ _FORMATS: Mapping[str, Callable[..., str]] = {
     "interval": interval,
     "thousands": thousands,
     "hundredths": hundredths,
+    "tenths": tenths,
     "label": named_label,
     "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
     "p": p_value,
@@ -97,11 +98,12 @@ Strips = Mapping[str, Strip]
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run with its letter and name in the report."""
+    """A run with its letter and name in the report, and what is known of its judge."""
 
     letter: str
     name: str
     run: JudgedRun
+    known: str = ""
 
 
 @collection_paused()
@@ -112,6 +114,7 @@ def report_html(
     strips: Strips | None = None,
     urls: Mapping[str, str] | None = None,
     prices: Mapping[str, Price] | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
@@ -123,9 +126,12 @@ def report_html(
     strips : frames of the videos, by index
     urls : addresses of the videos, by index
     prices : the user's own, which override those packaged
+    known : a line about the judge of each run
     """
     shown = [
-        ReportedRun(letter_of(place), one_line(storable(name), 120), run)
+        ReportedRun(
+            letter_of(place), one_line(storable(name), 120), run, (known or {}).get(name, "")
+        )
         for place, (name, run) in enumerate(runs.items())
     ]
     heads = [_head(one, prices) for one in shown]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ from capeval.scoring.verdicts import (
     stored_judgments,
 )
 from capeval.stats import mean_intervals
-from capeval.text import counted, distinct
+from capeval.text import counted, distinct, word_count
 from capeval.version import __version__
 
 INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
@@ -87,7 +88,11 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
 
 
 def score_judgments(
-    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, captioned: int
+    annotations: Sequence[Annotation],
+    judgments: Sequence[Judgment],
+    *,
+    captioned: int,
+    mean_words: float | None = None,
 ) -> Scores:
     """Score the verdicts of one judge: means over videos, overall and in every bucket.
 
@@ -98,6 +103,7 @@ def score_judgments(
     annotations : of the whole set
     judgments : at most one for each annotated video, in any order
     captioned : number of videos that have a caption
+    mean_words : of the scored captions, if they are known
     """
     reference = arrays_of(tuple(annotations))
     by_index = {one.index: one for one in judgments if isinstance(one, Scored)}
@@ -116,6 +122,7 @@ def score_judgments(
             unscored=captioned - len(scored),
             empty=sum(not judgment.candidate_events for judgment in verdicts),
         ),
+        mean_words=mean_words,
         overall=overall,
         by=by,
         videos=video_scores([judgment.index for judgment in verdicts], counts, values),
@@ -295,8 +302,17 @@ class JudgedRun:
     @cached_property
     def scores(self) -> Scores:
         return score_judgments(
-            self.annotations, list(self.judgments.values()), captioned=self.captioned
+            self.annotations,
+            list(self.judgments.values()),
+            captioned=self.captioned,
+            mean_words=self.mean_words(self.scored),
         )
+
+    def mean_words(self, videos: Collection[str]) -> float | None:
+        """Return the mean number of words of some captions; None unless all are known."""
+        if not videos or any(index not in self.captions for index in videos):
+            return None
+        return fmean(word_count(self.captions[index].caption) for index in videos)
 
     @cached_property
     def signature(self) -> str:
