@@ -44,7 +44,7 @@ class Agreement(ResultModel):
     human: str
     human_sha256: str
     annotations: str
-    date: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    date: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
     def __str__(self) -> str:
         what = "kappa of verdicts"
