@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps, short_hash
+from capeval.files.jsonl import dumps
 from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
@@ -193,9 +193,9 @@ class JudgingSession(LongWork[Judged]):
         return results[0].scores
 
     def shown(self, results: Sequence[Judged]) -> Result:
-        runs = {one.run.path.parent for one in self.targets if one.run}
-        judge = short_hash(self.opened.judge.identity)
-        return JudgedRuns(results, known_agreement(runs, judge, self._on_notice))
+        run = next((one.run for one in self.targets if one.run), None)
+        own = run and self.opened.folder_in(run)
+        return JudgedRuns(results, known_agreement(own, self._on_notice) if own else None)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""

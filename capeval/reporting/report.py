@@ -149,7 +149,7 @@ def report(o: ReportOptions) -> Report:
         strips=strips,
         urls=_urls(files, file.parent, o),
         prices=prices,
-        known={name: _known(run, o.on_notice) for name, run in loaded.items()},
+        known=[_known(run, o.on_notice) for run in loaded.values()],
     )
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
@@ -157,10 +157,7 @@ def report(o: ReportOptions) -> Report:
 
 
 def _known(run: JudgedRun, on_notice: Notices) -> str:
-    known = None
-    if run.run:
-        judge = JudgeFolder(run.file.parent).owner()
-        known = known_agreement([run.run.path.parent], judge, on_notice)
+    known = known_agreement(JudgeFolder(run.file.parent), on_notice)
     return agreement_line(known, baseline=run.identity.baseline)
 
 

@@ -98,12 +98,11 @@ Strips = Mapping[str, Strip]
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run with its letter and name in the report, and what is known of its judge."""
+    """A run with its letter and name in the report."""
 
     letter: str
     name: str
     run: JudgedRun
-    known: str = ""
 
 
 @collection_paused()
@@ -114,7 +113,7 @@ def report_html(
     strips: Strips | None = None,
     urls: Mapping[str, str] | None = None,
     prices: Mapping[str, Price] | None = None,
-    known: Mapping[str, str] | None = None,
+    known: Sequence[str] = (),
 ) -> str:
     """Return the page.
 
@@ -129,9 +128,7 @@ def report_html(
     known : a line about the judge of each run
     """
     shown = [
-        ReportedRun(
-            letter_of(place), one_line(storable(name), 120), run, (known or {}).get(name, "")
-        )
+        ReportedRun(letter_of(place), one_line(storable(name), 120), run)
         for place, (name, run) in enumerate(runs.items())
     ]
     heads = [_head(one, prices) for one in shown]
@@ -150,6 +147,7 @@ def report_html(
         embeds=True,
         style=_WIDTHS,
         formats=_FORMATS,
+        known=known,
         mark=Markup(MARK),  # noqa: S704 # a constant
         NOTHING=NOTHING,
         filters=_filters(data),

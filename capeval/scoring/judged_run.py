@@ -88,11 +88,7 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
 
 
 def score_judgments(
-    annotations: Sequence[Annotation],
-    judgments: Sequence[Judgment],
-    *,
-    captioned: int,
-    mean_words: float | None = None,
+    annotations: Sequence[Annotation], judgments: Sequence[Judgment], *, captioned: int
 ) -> Scores:
     """Score the verdicts of one judge: means over videos, overall and in every bucket.
 
@@ -103,7 +99,6 @@ def score_judgments(
     annotations : of the whole set
     judgments : at most one for each annotated video, in any order
     captioned : number of videos that have a caption
-    mean_words : of the scored captions, if they are known
     """
     reference = arrays_of(tuple(annotations))
     by_index = {one.index: one for one in judgments if isinstance(one, Scored)}
@@ -122,7 +117,6 @@ def score_judgments(
             unscored=captioned - len(scored),
             empty=sum(not judgment.candidate_events for judgment in verdicts),
         ),
-        mean_words=mean_words,
         overall=overall,
         by=by,
         videos=video_scores([judgment.index for judgment in verdicts], counts, values),
@@ -301,12 +295,10 @@ class JudgedRun:
 
     @cached_property
     def scores(self) -> Scores:
-        return score_judgments(
-            self.annotations,
-            list(self.judgments.values()),
-            captioned=self.captioned,
-            mean_words=self.mean_words(self.scored),
+        found = score_judgments(
+            self.annotations, list(self.judgments.values()), captioned=self.captioned
         )
+        return found.model_copy(update={"mean_words": self.mean_words(self.scored)})
 
     def mean_words(self, videos: Collection[str]) -> float | None:
         """Return the mean number of words of some captions; None unless all are known."""

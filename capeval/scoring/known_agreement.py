@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -65,14 +65,16 @@ def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
     return f"Agreement with human raters: {known}"
 
 
-def known_agreement(
-    runs: Iterable[Path], judge: str | None, on_notice: Notices
-) -> Agreement | None:
-    """Return the newest agreement of a judge, by the hash of its identity, in folders of runs."""
-    files = [file for folder in runs for file in sorted(folder.glob("*/*/agreement.json"))]
+def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None:
+    """Return the newest agreement of a run's judge, from all runs beside it."""
+    judge, runs = folder.owner(), folder.path.absolute().parent.parent
+    files = sorted(runs.glob("*/*/agreement.json")) if folder.run else []
     faults: list[tuple[Path, CapevalError]] = []
-    read = readable(lambda file: _of_judge(file, judge), files, faults)
-    found = [one for entries in read for one in entries]
+
+    def own(file: Path) -> list[Agreement]:
+        return _entries(file) if JudgeFolder(file.parent).owner() == judge else []
+
+    found = [one for entries in readable(own, files, faults) for one in entries]
     for file, fault in faults:
         on_notice(why_left_out(file, fault))
     return max(found, key=lambda one: one.date, default=None)
@@ -104,10 +106,6 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
 
 def _key(one: Agreement) -> tuple[object, ...]:
     return one.statistic, one.grouping, one.human_sha256, one.annotations
-
-
-def _of_judge(file: Path, judge: str | None) -> Sequence[Agreement]:
-    return _entries(file) if JudgeFolder(file.parent).owner() == judge else ()
 
 
 def _entries(file: Path) -> list[Agreement]:

@@ -365,7 +365,9 @@ def _with_ends(value: float | None, ends: Ends) -> dict[str, float | None]:
 
 
 def _agreement(judged: JudgedRun, labels: _Labels, source: LabelSource) -> Agreement | None:
-    """Return the kappa of the verdicts with human labels, one label of each rater and element."""
+    """Return the kappa of the verdicts with the labels of human raters, if they are by some."""
+    if labels.origin != "human":
+        return None
     videos = [index for index in judged.scored if index in labels.relations]
     pairs = [
         (place, label, "lack" if labels.scale == "binary" and own == "contradiction" else own)
@@ -375,13 +377,11 @@ def _agreement(judged: JudgedRun, labels: _Labels, source: LabelSource) -> Agree
     ]
     places, given, own = zip(*pairs, strict=True)
     kappa = cohen_kappa(confusion_by_video(given, own, RELATIONS, np.array(places)))
-    if labels.origin != "human" or kappa.value is None:
+    if kappa.value is None:
         return None
     return Agreement(
         statistic="kappa",
-        value=kappa.value,
-        low=kappa.low,
-        high=kappa.high,
+        **{end: getattr(kappa, end) for end in ("value", "low", "high")},
         videos=len(videos),
         raters=source.raters,
         human=source.file,
