@@ -131,7 +131,8 @@ def correlate(o: CorrelateOptions) -> Correlations:
     `element_id, label`; or wide, with `human, human_2, ...`.
 
     By default the metrics are all judged runs under runs/, and what `capeval metrics` has computed
-    for them; if there is none of yours, the sample.
+    for them; if there is none of yours, the sample. What is found about a judge is added to the
+    agreement.json in its folders.
 
     Raises
     ------
@@ -343,11 +344,11 @@ def _store(
     if best is None or best.value is None:
         return
     agreement = Agreement(
-        **best.model_dump(include={"statistic", "grouping", "value", "low", "high"}),
+        **best.model_dump(include={"statistic", "grouping", "human", "value", "low", "high"}),
         videos=videos[best.human],
         raters=len(found.raters.names) if best.rater is None else 1,
-        human=inputs["human"]["path"],
-        human_sha256=inputs["human"]["sha256"],
+        file=inputs["human"]["path"],
+        sha256=inputs["human"]["sha256"],
         annotations=inputs["annotations"]["sha256"],
     )
     store_agreement(f1.sources, agreement, on_notice)

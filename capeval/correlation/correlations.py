@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from capeval.correlation.fields import (
-    HUMAN_WORDS,
     PUBLISHED_NOTE,
     ComparisonResult,
     Correlation,
@@ -23,6 +22,7 @@ from capeval.correlation.fields import (
     Raters,
     notice_lines,
 )
+from capeval.scoring.known_agreement import HUMAN_WORDS
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result

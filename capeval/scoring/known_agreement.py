@@ -20,6 +20,9 @@ from capeval.stats.correlation import STATISTICS
 from capeval.stats.values import GroupingName
 from capeval.text import counted, listed, one_line
 
+HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
+"""Names of human scores in messages, where they differ from those in files."""
+
 _UNKNOWN = (
     "No agreement with human raters is known for this judge and these prompts; docs/trusting.md "
     "measures it with 40 videos"
@@ -29,32 +32,31 @@ _UNKNOWN = (
 class Agreement(ResultModel):
     """How far a judge agrees with human raters: one entry of `agreement.json`.
 
-    A correlation is that of the judge's F1 with a human score of captions, kappa that of its
-    verdicts with labels of elements. `human` is the file of the raters; `human_sha256` and
-    `annotations` are hashes.
+    A correlation is that of the judge's F1 with the `human` score of captions, kappa that of its
+    verdicts with human "labels" of elements, in `file`; `sha256` and `annotations` are hashes.
     """
 
     statistic: Literal["kendall_b", "spearman", "pearson", "kappa"]
     grouping: GroupingName | None = None
+    human: str
     value: float
     low: float | None
     high: float | None
     videos: int
     raters: int
-    human: str
-    human_sha256: str
+    file: str
+    sha256: str
     annotations: str
     date: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
     def __str__(self) -> str:
-        what = "kappa of verdicts"
-        if self.statistic != "kappa":
-            what = f"{STATISTICS[self.statistic].words} of F1"
-        way = f" ({self.grouping})" if self.grouping else ""
+        known = STATISTICS.get(self.statistic)
+        way = f", {self.grouping}" if self.grouping else ""
         return (
-            f"{what} {bounded(self)}{way} over {counted(self.videos, 'video')} by "
-            f"{counted(self.raters, 'rater')} ({one_line(Path(self.human).name)}, "
-            f"{self.date:%Y-%m-%d})"
+            f"{known.words if known else 'kappa'} {bounded(self)} with human "
+            f"{one_line(HUMAN_WORDS.get(self.human, self.human))} over "
+            f"{counted(self.videos, 'video')} by {counted(self.raters, 'rater')}{way} "
+            f"({one_line(Path(self.file).name)}, {self.date:%Y-%m-%d})"
         )
 
 
@@ -86,7 +88,7 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
     It replaces an earlier one of the same statistic, raters and annotations. The known verdicts of
     probes, in the folder of their run, are not those of human raters.
     """
-    raters = Path(new.human).resolve().parent
+    raters = Path(new.file).resolve().parent
     paths = dict.fromkeys(Path(one) for one in sources)
     folders = [JudgeFolder(path if path.is_dir() else path.parent) for path in paths]
     try:
@@ -105,7 +107,7 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
 
 
 def _key(one: Agreement) -> tuple[object, ...]:
-    return one.statistic, one.grouping, one.human_sha256, one.annotations
+    return one.statistic, one.grouping, one.human, one.sha256, one.annotations
 
 
 def _entries(file: Path) -> list[Agreement]:

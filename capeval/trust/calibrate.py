@@ -381,11 +381,12 @@ def _agreement(judged: JudgedRun, labels: _Labels, source: LabelSource) -> Agree
         return None
     return Agreement(
         statistic="kappa",
+        human="labels",
         **{end: getattr(kappa, end) for end in ("value", "low", "high")},
         videos=len(videos),
         raters=source.raters,
-        human=source.file,
-        human_sha256=source.sha256,
+        file=source.file,
+        sha256=source.sha256,
         annotations=annotations_hash(judged.annotations),
     )
 
@@ -410,7 +411,8 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
     """Correct a judge's scores with labels of some captions.
 
     The labels are by human raters, or the verdicts of another judge. The labelled videos must be a
-    random sample of the judged videos.
+    random sample of the judged videos. The kappa of the judge's verdicts with human labels is added
+    to the agreement.json in its folder.
 
     Raises
     ------

@@ -342,10 +342,10 @@ def test_agreement_of_a_judge_is_known_where_it_judges_again(
         assert [last[end] for end in ("value", "low", "high")] == [
             best[end] for end in ("value", "low", "high")
         ]
-        assert (last["videos"], last["raters"], last["human"]) == (10, 1, str(human))
+        assert (last["videos"], last["raters"], last["file"]) == (10, 1, str(human))
     captions = (sample_folder() / "captions" / "terse.jsonl").read_text()
     Path("new.jsonl").write_text(captions)
-    line = "Agreement with human raters: Pearson r of F1 "
+    line = "Agreement with human raters: Pearson r "
     done = typed(tmp_path, *judge, "new.jsonl", "--annotations", "sample", columns=200)
     assert line in done.out
     shown = typed(tmp_path, *judge, "new", "--json").json
