@@ -472,7 +472,6 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
 
 
 _PARAMETERS = Kind(billions)
-_WORDS = Kind(tenths)
 LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
 """What the columns of these tables mean, by key."""
 
@@ -508,7 +507,7 @@ def _overall(rows: Sequence[ScoreRow], ranked: Sequence[bool], *, published: boo
         (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
         (f1, marked(f1, [of.f1 for of in overall], ranked)),
-        (Column("Words", kind=_WORDS, key="mean_words"), [row.words for row in rows]),
+        (Column("Words", kind=Kind(tenths), key="mean_words"), [row.words for row in rows]),
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""
