@@ -69,12 +69,12 @@ def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
 
 def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None:
     """Return the newest agreement of a run's judge, from all runs beside it."""
-    judge, runs = folder.owner(), folder.path.absolute().parent.parent
-    files = sorted(runs.glob("*/*/agreement.json")) if folder.run else []
+    run = folder.run
+    files = sorted(run.path.parent.glob("*/*/agreement.json")) if run else []
     faults: list[tuple[Path, CapevalError]] = []
 
     def own(file: Path) -> list[Agreement]:
-        return _entries(file) if JudgeFolder(file.parent).owner() == judge else []
+        return _entries(file) if JudgeFolder(file.parent).owner() == folder.owner() else []
 
     found = [one for entries in readable(own, files, faults) for one in entries]
     for file, fault in faults:
