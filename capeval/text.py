@@ -68,6 +68,11 @@ def words(text: str) -> list[str]:
     return [text[slice(*found.span())] for found in _WORD.finditer(with_plain_marks(text))]
 
 
+def word_count(text: str) -> int:
+    """Return the number of words of a text, as `words` finds them."""
+    return len(words(text))
+
+
 def normalised(text: str) -> str:
     """Return text for comparison: without case, punctuation and extra spaces.
 

@@ -177,6 +177,7 @@ def _side(name: str, runs: Mapping[str, JudgedRun], videos: Sequence[str]) -> Si
         annotated=len(run.annotations),
         captioned=run.captioned,
         scored=len(scored),
+        mean_words=run.mean_words(videos),
         left_out=tuple(left_out),
     )
 

@@ -36,6 +36,8 @@ from capeval.show.numbers import (
     plain_number,
     points,
     share,
+    signed_tenths,
+    tenths,
     thousands,
 )
 from capeval.show.result import Result
@@ -179,7 +181,8 @@ class LeftOut(ResultModel):
 class Side(ResultModel):
     """One run: its coverage, and which of its scored videos were left out of the comparison.
 
-    `baseline` is whether a baseline judged it.
+    `baseline` is whether a baseline judged it, `mean_words` the mean number of words of the paired
+    captions, if they are known.
     """
 
     name: str
@@ -189,6 +192,7 @@ class Side(ResultModel):
     annotated: int
     captioned: int
     scored: int
+    mean_words: float | None
     left_out: tuple[LeftOut, ...]
 
 
@@ -274,7 +278,7 @@ class _Compared(Result, ResultModel):
         warnings += [BASELINE_NOTE] if any(run.baseline for run in self.sides) else []
         return Page(
             tables,
-            notes=[*(_coverage(at, run) for at, run in enumerate(self.sides)), *notes],
+            notes=[*(_coverage(self.sides, at) for at in range(len(self.sides))), *notes],
             warnings=warnings,
             signatures=list(dict.fromkeys(run.signature for run in self.sides)),
         )
@@ -506,11 +510,16 @@ def _measurement(runs: Sequence[Side]) -> str:
     return ", ".join(parts)
 
 
-def _coverage(place: int, run: Side) -> str:
+def _coverage(sides: Sequence[Side], place: int) -> str:
+    run, first = sides[place], sides[0].mean_words
     line = (
         f"{letter_of(place)} {one_line(run.name)}: captioned "
         f"{share(run.captioned, run.annotated)}, scored {share(run.scored, run.captioned)}"
     )
+    if run.mean_words is not None:
+        line += f", {tenths(run.mean_words)} words per caption"
+        if place and first is not None:
+            line += f" ({letter_of(place)} − A: {signed_tenths(run.mean_words - first)})"
     if not run.left_out:
         return line
     reasons = Counter(one_line(left.reason, 120) for left in run.left_out).most_common()

@@ -55,6 +55,7 @@ from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
     BASELINE_NOTE,
+    LEGEND,
     OVERALL,
     VIEWS,
     Place,
@@ -230,6 +231,7 @@ def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, Model
         about=", ".join(
             f"{key} {part}" for key, part in shared.items() if key not in ("capeval", "avg")
         ),
+        legend=LEGEND,
         notes=[f"judged at several endpoints: {', '.join(addresses)}"] if addresses[1:] else [],
         warnings=[
             *([BASELINE_NOTE] if baseline else []),

@@ -56,6 +56,7 @@ from capeval.runs.sources import (
     files_read,
 )
 from capeval.scoring import Signature
+from capeval.scoring.known_agreement import Agreement, store_agreement
 from capeval.show.result import write
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown
@@ -130,7 +131,8 @@ def correlate(o: CorrelateOptions) -> Correlations:
     `element_id, label`; or wide, with `human, human_2, ...`.
 
     By default the metrics are all judged runs under runs/, and what `capeval metrics` has computed
-    for them; if there is none of yours, the sample.
+    for them; if there is none of yours, the sample. What is found about a judge is added to the
+    agreement.json in its folders.
 
     Raises
     ------
@@ -318,7 +320,7 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Analysis
         "seed": str(o.seed),
         "v": __version__,
     }
-    return Correlations(
+    correlations = Correlations(
         results=tuple(one for results, _, _ in found for one in results),
         comparisons=tuple(one for _, comparisons, _ in found for one in comparisons),
         elements=elements,
@@ -328,6 +330,28 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Analysis
         published=PUBLISHED if o.published else (),
         signature=str(Signature.of(signature)),
     )
+    videos = {both.human: both.design.videos for both in joined}
+    for judge in sources.judges:
+        _store(correlations, sources.metrics[f"{judge}:f1"], videos, o.on_notice)
+    return correlations
+
+
+def _store(
+    found: Correlations, f1: MetricScores, videos: Mapping[str, int], on_notice: Notices
+) -> None:
+    """Store the correlation of a judge's F1, by the statistic of the headline, in its folders."""
+    best, inputs = found.best(f1.name), found.inputs
+    if best is None or best.value is None:
+        return
+    agreement = Agreement(
+        **best.model_dump(include={"statistic", "grouping", "human", "value", "low", "high"}),
+        videos=videos[best.human],
+        raters=len(found.raters.names) if best.rater is None else 1,
+        file=inputs["human"]["path"],
+        sha256=inputs["human"]["sha256"],
+        annotations=inputs["annotations"]["sha256"],
+    )
+    store_agreement(f1.sources, agreement, on_notice)
 
 
 def _inputs(

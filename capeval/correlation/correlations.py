@@ -12,7 +12,6 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from capeval.correlation.fields import (
-    HUMAN_WORDS,
     PUBLISHED_NOTE,
     ComparisonResult,
     Correlation,
@@ -23,6 +22,7 @@ from capeval.correlation.fields import (
     Raters,
     notice_lines,
 )
+from capeval.scoring.known_agreement import HUMAN_WORDS
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result
@@ -104,7 +104,7 @@ class Correlations(Result, ResultModel):
     signature: str
 
     def headline(self) -> str:
-        best, table = self._best(), self._judge()
+        best, table = self.best(), self._judge()
         if best is None:
             if table is None:
                 return "No metric has a correlation with a human score."
@@ -170,14 +170,18 @@ class Correlations(Result, ResultModel):
         first = first or next(iter(self.results), None)
         return [r for r in self.results if first and _who(r) == _who(first)]
 
-    def _best(self) -> Correlation | None:
-        """Return the best metric's result by pooled tau-b, or by the first way that has one."""
+    def best(self, metric: str | None = None) -> Correlation | None:
+        """Return the best metric's result by pooled tau-b, or by the first way that has one.
+
+        Of a named metric, return its own result.
+        """
         valued = [r for r in self._leading() if r.value is not None]
+        valued = [r for r in valued if metric in (None, r.metric)]
         return min(valued, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)), default=None)
 
     def _judge(self) -> ElementTable | None:
         """Return the elements by the judge of the best metric, else by that of the best kappa."""
-        best = self._best()
+        best = self.best()
         those = [t for t in self.elements.tables if t.by == "all"]
         those = [t for t in those if t.truth == those[0].truth]
         own = [t for t in those if best and t.given == best.metric.rpartition(":")[0]]

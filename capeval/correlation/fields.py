@@ -10,12 +10,10 @@ from typing import Any
 from pydantic import Field
 
 from capeval.files.videos import hint_of
+from capeval.scoring.known_agreement import HUMAN_WORDS
 from capeval.scoring.scores import ResultModel
 from capeval.stats.values import UPPER, Coefficient, GroupingName
 from capeval.text import counted, listed
-
-HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
-"""Names of human scores in messages, where they differ from those in files."""
 
 # Names in one line; a rater of many is rarely looked for.
 _NAMED = 3

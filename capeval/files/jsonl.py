@@ -407,7 +407,7 @@ _PLAIN = ("/dev/stdout", "/dev/null")
 # be taken for one later. Some file systems ignore case.
 _OWN = re.compile(
     r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
-    r"|(manifest|judge|scores|calibrated)\.json"
+    r"|(manifest|judge|scores|calibrated|agreement)\.json"
     r"|\.lock(\..*)?|capeval\.toml|replies\.sqlite(-\w+)?",
     re.IGNORECASE,
 )

@@ -34,6 +34,7 @@ from capeval.runs.sources import Source, from_memory, run_name
 from capeval.schema import Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores, scores_text
+from capeval.scoring.known_agreement import Agreement, agreement_line, known_agreement
 from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.result import Result
@@ -61,19 +62,26 @@ class Judged:
 
 
 class JudgedRuns(RunScores):
-    """What judging some runs has found."""
+    """What judging some runs has found, and what is known of the judge."""
 
-    def __init__(self, results: Sequence[Judged]) -> None:
-        super().__init__({result.name: result.scores for result in results})
-        self._results = results
+    def __init__(self, results: Sequence[Judged], known: Agreement | None) -> None:
+        scores = {result.name: result.scores for result in results}
+        baseline = any(one.settings.get("baseline") for one in scores.values())
+        super().__init__(scores, agreement_line(known, baseline=baseline))
+        self._results, self._known = results, known
 
     def as_json(self) -> str:
-        """Return the text: from the files just written, as all scores may not fit in memory."""
+        """Return the text: from the files just written, as all scores may not fit in memory.
+
+        The agreement of the judge with human raters is added to each.
+        """
+        known = self._known.model_dump_json() if self._known else "null"
         texts = (
             f"{dumps(one.name)}: "
             + (
                 one.file.read_text(encoding="utf-8") if one.file else scores_text(one.scores)
-            ).rstrip()
+            ).removesuffix("\n}\n")
+            + f',\n "agreement": {known}\n}}'
             for one in self._results
         )
         return "{\n" + ",\n".join(texts) + "\n}"
@@ -185,7 +193,9 @@ class JudgingSession(LongWork[Judged]):
         return results[0].scores
 
     def shown(self, results: Sequence[Judged]) -> Result:
-        return JudgedRuns(results)
+        run = next((one.run for one in self.targets if one.run), None)
+        own = run and self.opened.folder_in(run)
+        return JudgedRuns(results, known_agreement(own, self._on_notice) if own else None)
 
     def _report(self, source: Source, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""

@@ -27,7 +27,7 @@ from capeval.schema.annotation import id_text
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore
-from capeval.text import nearest, shown, words
+from capeval.text import nearest, shown, word_count
 
 T = TypeVar("T")
 
@@ -175,7 +175,7 @@ class Judge:
 
     def _reward(self, value: float, caption: str) -> float:
         most = self._options.max_words
-        return value if most is None else value * min(1.0, most / max(1, len(words(caption))))
+        return value if most is None else value * min(1.0, most / max(1, word_count(caption)))
 
     def _call(
         self, captions: Sequence[str], indices: Sequence[str | int], kind: str

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from capeval.config import Registry, blaming, config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, MetricOutput, Values
-from capeval.text import described, nearest, shown, words
+from capeval.text import described, nearest, shown, word_count, words
 
 CONTROLS = ("unigram-f1", "length")
 """The default metrics: other metrics must exceed them to be worth their cost."""
@@ -91,4 +91,4 @@ class CaptionLength(CaptionMetric):
     settings: Mapping[str, str] = {"version": "2", "words": "nfkc-casefold"}
 
     async def score_caption(self, item: Item) -> Values:
-        return Values({self.name: float(len(words(item.caption)))})
+        return Values({self.name: float(word_count(item.caption))})

@@ -39,9 +39,11 @@ from capeval.options import (
 )
 from capeval.reporting.inspect import HumanLabels, load_human_labels
 from capeval.reporting.report_page import MARK, Strip, report_html
+from capeval.runs.folder import JudgeFolder
 from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.scoring.known_agreement import agreement_line, known_agreement
 from capeval.scoring.scores import scores_headline
 from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
@@ -142,11 +144,21 @@ def report(o: ReportOptions) -> Report:
     files, missing = _files(first, o)
     strips = _strips(files, missing, o)
     page = report_html(
-        loaded, human=labels, strips=strips, urls=_urls(files, file.parent, o), prices=prices
+        loaded,
+        human=labels,
+        strips=strips,
+        urls=_urls(files, file.parent, o),
+        prices=prices,
+        known=[_known(run, o.on_notice) for run in loaded.values()],
     )
     write_output(file, page)
     scores = {name: run.scores for name, run in loaded.items()}
     return Report(file, file.stat().st_size, scores)
+
+
+def _known(run: JudgedRun, on_notice: Notices) -> str:
+    known = known_agreement(JudgeFolder(run.file.parent), on_notice)
+    return agreement_line(known, baseline=run.identity.baseline)
 
 
 def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:

@@ -66,6 +66,7 @@ _FORMATS: Mapping[str, Callable[..., str]] = {
     "interval": interval,
     "thousands": thousands,
     "hundredths": hundredths,
+    "tenths": tenths,
     "label": named_label,
     "gap": lambda gap: with_ends(points, gap).replace("-", "\N{MINUS SIGN}"),
     "p": p_value,
@@ -112,6 +113,7 @@ def report_html(
     strips: Strips | None = None,
     urls: Mapping[str, str] | None = None,
     prices: Mapping[str, Price] | None = None,
+    known: Sequence[str] = (),
 ) -> str:
     """Return the page.
 
@@ -123,6 +125,7 @@ def report_html(
     strips : frames of the videos, by index
     urls : addresses of the videos, by index
     prices : the user's own, which override those packaged
+    known : a line about the judge of each run
     """
     shown = [
         ReportedRun(letter_of(place), one_line(storable(name), 120), run)
@@ -144,6 +147,7 @@ def report_html(
         embeds=True,
         style=_WIDTHS,
         formats=_FORMATS,
+        known=known,
         mark=Markup(MARK),  # noqa: S704 # a constant
         NOTHING=NOTHING,
         filters=_filters(data),

@@ -95,6 +95,11 @@ class JudgeFolder:
         return self.path / "calibrated.json"
 
     @property
+    def agreement(self) -> Path:
+        """`agreement.json`: how far the judge agrees with human raters."""
+        return self.path / "agreement.json"
+
+    @property
     def judge(self) -> Path:
         return self.path / "judge.json"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ from capeval.scoring.verdicts import (
     stored_judgments,
 )
 from capeval.stats import mean_intervals
-from capeval.text import counted, distinct
+from capeval.text import counted, distinct, word_count
 from capeval.version import __version__
 
 INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
@@ -294,9 +295,16 @@ class JudgedRun:
 
     @cached_property
     def scores(self) -> Scores:
-        return score_judgments(
+        found = score_judgments(
             self.annotations, list(self.judgments.values()), captioned=self.captioned
         )
+        return found.model_copy(update={"mean_words": self.mean_words(self.scored)})
+
+    def mean_words(self, videos: Collection[str]) -> float | None:
+        """Return the mean number of words of some captions; None unless all are known."""
+        if not videos or any(index not in self.captions for index in videos):
+            return None
+        return fmean(word_count(self.captions[index].caption) for index in videos)
 
     @cached_property
     def signature(self) -> str:

@@ -26,6 +26,7 @@ from capeval.show.numbers import (
     interval,
     percent,
     share,
+    tenths,
     thousands,
 )
 from capeval.show.result import Result
@@ -240,6 +241,7 @@ class ScoreRow:
     captioned: int | None = None
     scored: int | None = None
     empty: int | None = None
+    words: float | None = None
     rank: int | None = None
     model: str | None = None
     frames: str | None = None
@@ -250,7 +252,8 @@ class ScoreRow:
     @classmethod
     def of(cls, name: str, scores: Scores, **more: Any) -> Self:
         counts = scores.counts.model_dump(include={"annotated", "captioned", "scored"})
-        return cls(name, means_of(scores), **counts, empty=scores.counts.empty, **more)
+        more |= {"empty": scores.counts.empty, "words": scores.mean_words}
+        return cls(name, means_of(scores), **counts, **more)
 
     @property
     def overall(self) -> TypeScores:
@@ -268,6 +271,8 @@ class Scores(Result, ResultModel):
 
     signature: str
     counts: Counts
+    mean_words: float | None = None
+    """Of the scored captions; None if they are not known."""
     overall: Bucket
     by: Breakdown
     videos: dict[str, dict[str, VideoScore]]
@@ -288,10 +293,10 @@ class Scores(Result, ResultModel):
 
 
 class RunScores(Result):
-    """The scores of one or more runs, by name."""
+    """The scores of one or more runs, by name, and a line about their judge."""
 
-    def __init__(self, of: Mapping[str, Scores]) -> None:
-        self.of = of
+    def __init__(self, of: Mapping[str, Scores], about: str = "") -> None:
+        self.of, self._about = of, about
 
     def headline(self) -> str:
         return scores_headline(self.of)
@@ -299,8 +304,9 @@ class RunScores(Result):
     def pages(self, *, full: bool = False) -> list[Page]:
         if not any(scores.counts.scored for scores in self.of.values()):
             return []
-        hint = [] if full else ["--full also shows F1 by domain, events and elements."]
-        return [scores_page(self.of, full=full, notes=hint)]
+        hint = "" if full else "--full also shows F1 by domain, events and elements."
+        notes = [line for line in (self._about, hint) if line]
+        return [scores_page(self.of, full=full, notes=notes)]
 
     def as_json(self) -> Any:
         return {name: scores.as_json() for name, scores in self.of.items()}
@@ -317,6 +323,7 @@ def scores_page(
     narrow = any(is_narrow(of.f1, of.n) for of in overall)
     return Page(
         [table for view in views for table in score_tables(view, rows)],
+        legend=LEGEND,
         notes=[
             *(
                 f"{one_line(name)}: {coverage(scores)}" if name else coverage(scores)
@@ -465,6 +472,8 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
 
 
 _PARAMETERS = Kind(billions)
+LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
+"""What the columns of these tables mean, by key."""
 
 
 def about_rows(
@@ -498,6 +507,7 @@ def _overall(rows: Sequence[ScoreRow], ranked: Sequence[bool], *, published: boo
         (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
         (f1, marked(f1, [of.f1 for of in overall], ranked)),
+        (Column("Words", kind=Kind(tenths), key="mean_words"), [row.words for row in rows]),
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""

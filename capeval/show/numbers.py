@@ -170,9 +170,12 @@ def coefficient(value: float | None) -> str:
 
 def points(value: float | None) -> str:
     """Return a difference of fractions in points, signed, with one decimal."""
-    if value is None:
-        return NOTHING
-    rounded = round(100 * value, 1)
+    return NOTHING if value is None else signed_tenths(100 * value)
+
+
+def signed_tenths(difference: float) -> str:
+    """Return a difference with its sign and one decimal."""
+    rounded = round(difference, 1)
     return f"{rounded:+.1f}" if rounded else "0.0"
 
 

@@ -6,12 +6,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from capeval.errors import InputError
+from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import check_json, check_output
 from capeval.files.judgments import caption_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
@@ -33,14 +35,16 @@ from capeval.options import (
 from capeval.rating.human_scores import relations_of
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import find_metric
-from capeval.schema import Annotation, LabelScale, Relations
+from capeval.schema import RELATIONS, Annotation, LabelScale, Relations
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, Signature, measures
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
+from capeval.scoring.known_agreement import Agreement, store_agreement
 from capeval.scoring.scores import ByType, ResultModel
 from capeval.scoring.verdicts import JudgeIdentity
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result, write
 from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
+from capeval.stats.agreement import cohen_kappa, confusion_by_video
 from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Ends
 from capeval.stats.calibration import calibrate as calibrated_mean
 from capeval.stats.values import Floats
@@ -360,6 +364,33 @@ def _with_ends(value: float | None, ends: Ends) -> dict[str, float | None]:
     return {"value": value, "low": low, "high": high}
 
 
+def _agreement(judged: JudgedRun, labels: _Labels, source: LabelSource) -> Agreement | None:
+    """Return the kappa of the verdicts with the labels of human raters, if they are by some."""
+    if labels.origin != "human":
+        return None
+    videos = [index for index in judged.scored if index in labels.relations]
+    pairs = [
+        (place, label, "lack" if labels.scale == "binary" and own == "contradiction" else own)
+        for place, index in enumerate(videos)
+        for of_rater in labels.relations[index]
+        for label, own in zip(chain(*of_rater), chain(*judged.scored[index].relations), strict=True)
+    ]
+    places, given, own = zip(*pairs, strict=True)
+    kappa = cohen_kappa(confusion_by_video(given, own, RELATIONS, np.array(places)))
+    if kappa.value is None:
+        return None
+    return Agreement(
+        statistic="kappa",
+        human="labels",
+        **{end: getattr(kappa, end) for end in ("value", "low", "high")},
+        videos=len(videos),
+        raters=source.raters,
+        file=source.file,
+        sha256=source.sha256,
+        annotations=annotations_hash(judged.annotations),
+    )
+
+
 def _warnings(labels: LabelSource) -> list[str]:
     found, videos = [], counted(labels.labelled, "labelled video")
     if labels.labelled < FEWEST_LABELLED:
@@ -380,7 +411,8 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
     """Correct a judge's scores with labels of some captions.
 
     The labels are by human raters, or the verdicts of another judge. The labelled videos must be a
-    random sample of the judged videos.
+    random sample of the judged videos. The kappa of the judge's verdicts with human labels is added
+    to the agreement.json in its folder.
 
     Raises
     ------
@@ -401,9 +433,12 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
         inputs = [*files_behind([judged]), find_metric(o.labels, runs)]
         check_output(out, inputs, own=folder.calibrated.name)
         check_json(out)
-    found = calibrated_scores(judged, _read_labels(judged, o))
+    labels = _read_labels(judged, o)
+    found = calibrated_scores(judged, labels)
     if out is not None:
         write(found, out)
         if o.out is None:
             o.on_notice(f"{out}: written")
+    if agreement := _agreement(judged, labels, found.labels):
+        store_agreement([folder.path], agreement, o.on_notice)
     return found

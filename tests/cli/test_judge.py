@@ -52,7 +52,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     assert first.code == 0, first.err
     scores = first.json["captions"]
     assert endpoint.calls() == 36
-    assert scores == work.scores()
+    assert scores == work.scores() | {"agreement": None}
     assert scores["counts"] == {"annotated": 12, "captioned": 12, "scored": 12, "unscored": 0}
     assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v1@" in scores["signature"]
     f1 = scores["overall"]["all"]["f1"]
@@ -81,6 +81,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     table = work.run("judge", "captions", "--base-url", work.url)
     assert (table.code, endpoint.requests()) == (0, 37), table.err
     assert "12/12" in table.out
+    assert "No agreement with human raters is known for this judge" in table.out
     assert scores["signature"] in table.out.replace("\n", "")
 
 

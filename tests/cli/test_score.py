@@ -97,6 +97,7 @@ def test_stored_verdicts_give_the_same_numbers_wherever_they_lie(
         "unscored": captioned - 2,
     }
     assert f"|judge:{judge}|" in scores["signature"]
+    assert scores["mean_words"] == (2.0 if captioned == 3 else None)
 
 
 def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> None:
@@ -106,6 +107,7 @@ def test_table_shows_coverage_and_signature_and_out_writes_the_same_json() -> No
     assert done.out.startswith("mine: F1 ")
     assert " over 2 of 3 videos (scored 2/3), judged by " in done.out.splitlines()[0]
     assert "mine: captioned 3/3, scored 2/3" in done.out
+    assert done.out.split("F1 [95%]")[1].startswith("  Words")
     assert "capeval:tuna-cap|judge:lexical-2|prompts:none|repeats:1|avg:macro|data:" in done.out
     again = score("mine", "--json")
     assert Path("deep/scores.json").read_text() == again.out

@@ -210,7 +210,8 @@ def test_the_table_reads_from_the_first_to_the_second() -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("old is 5.2 points of F1 better than new (95% CI 0.1 to 12.5, p = ")
     assert "\nA old, B new: B − A, in points, 10 videos\n" in done.out
-    assert "A old: captioned 10/10, scored 10/10" in done.out
+    assert "A old: captioned 10/10, scored 10/10, 3.0 words per caption\n" in done.out
+    assert "B new: captioned 10/10, scored 10/10, 3.0 words per caption (B − A: 0.0)" in done.out
     assert "|judge:judge-1-2024|prompts:set@1|" in done.out
     assert "baseline" not in done.out
 

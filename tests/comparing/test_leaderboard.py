@@ -59,6 +59,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     assert ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"] in [
         line[:8] for line in lines
     ]
+    assert {line[-1] for line in lines if line[:1] in (["1"], ["2"], ["3"])} == {"2.0"}
     assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
         "good",
         "fair",

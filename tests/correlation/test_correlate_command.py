@@ -19,7 +19,7 @@ from capeval.schema import Unscored
 from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.golden import check_golden, screen
 from tests.scoring.making import annotation, scored
-from tests.world import run
+from tests.world import run, typed
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -323,6 +323,51 @@ def test_the_judged_sample_has_element_and_video_statistics(
     assert whole.kappa.value == pytest.approx(0.558, abs=5e-4)
     assert {r.n for r in result.results if r.grouping == "pooled"} == {30}
     assert isinstance(result, capeval.Correlations)
+
+
+def test_agreement_of_a_judge_is_known_where_it_judges_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judge = ("judge", "--judge", "lexical")
+    assert "Agreement" not in typed(tmp_path, *judge).out
+    human = sample_folder() / "human.csv"
+    for statistic in ("kendall_b", "kendall_b", "pearson"):
+        result = capeval.correlate(human, statistic=[statistic])
+    best = value(result.as_json(), metric="lexical-2:f1", human="f1", grouping="pooled")
+    places = [Path(f"runs/sample-{name}/lexical-2") for name in ("terse", "thorough")]
+    for place in places:
+        first, last = json.loads((place / "agreement.json").read_text())
+        assert (first["statistic"], last["statistic"]) == ("kendall_b", "pearson")
+        assert [last[end] for end in ("value", "low", "high")] == [
+            best[end] for end in ("value", "low", "high")
+        ]
+        assert (last["videos"], last["raters"], last["file"]) == (10, 1, str(human))
+    captions = (sample_folder() / "captions" / "terse.jsonl").read_text()
+    Path("new.jsonl").write_text(captions)
+    line = "Agreement with human raters: Pearson r "
+    done = typed(tmp_path, *judge, "new.jsonl", "--annotations", "sample", columns=200)
+    assert line in done.out
+    shown = typed(tmp_path, *judge, "new", "--json").json
+    assert shown["new"]["agreement"] == last
+    typed(tmp_path, "report", "new", "--frames", "0")
+    page = Path("runs/new/lexical-2/report.html").read_text()
+    assert line in page
+    assert f"{shown['new']['mean_words']:.1f} words per scored caption" in page
+    # Broken files are no agreement; those of another judge are not this one's.
+    for file in Path("runs").glob("*/*/agreement.json"):
+        file.write_text(file.read_text().replace('"videos": 10', '"videos": "ten"'))
+    done = typed(tmp_path, *judge, "new")
+    assert (done.code, "Agreement" in done.out) == (0, False)
+    assert "agreement.json: entry 1: videos: must be a whole number" in done.err
+    correlate(tmp_path, "--human", str(human))
+    assert "ten" in (places[0] / "agreement.json").read_text()
+
+
+def test_known_verdicts_of_probes_are_no_human_raters(tmp_path: Path) -> None:
+    typed(tmp_path, "probe", "--judge", "lexical")
+    done = correlate(tmp_path, "--human", "probes/sample/labels.csv", "--metric", "a=probes/sample")
+    assert (done.code, [*tmp_path.rglob("agreement.json")]) == (0, [])
 
 
 def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_fields_are_the_documented_ones() -> None:
         [
             "signature",
             "counts",
+            "mean_words",
             "overall",
             "by",
             "videos",

@@ -35,6 +35,7 @@ VIDEOS = [
 ELEMENTS = ["1.1", "1.2", "1.3", "2.1", "2.2"]
 HUMAN = Path("human.csv")
 FILE = Path("runs/mine/judge/calibrated.json")
+AGREEMENT = FILE.with_name("agreement.json")
 OLD = Provenance(judge="old", prompts="p@1", models=("old-1",), baseline=False)
 
 
@@ -154,9 +155,11 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     before = {file for file in Path("runs").rglob("*") if file.is_file()}
     score = typed("score", "mine", "--json")
     code, out, err = typed("calibrate", "mine", "--labels", "human.csv")
-    assert (code, err) == (0, f"{FILE}: written\n")
+    assert (code, err.splitlines()[0]) == (0, f"{FILE}: written")
     assert "calibrated with human labels of 24/40 videos; 54.8 by gpt-4o" in out.splitlines()[0]
-    assert {file for file in Path("runs").rglob("*") if file.is_file()} == before | {FILE}
+    assert {file for file in Path("runs").rglob("*") if file.is_file()} == {
+        *(*before, FILE, AGREEMENT)
+    }
     found = json.loads(FILE.read_text())
     assert found == calibrated().model_dump(mode="json")
     assert found == typed("calibrate", "mine", "--labels", "human.csv", "--json").json
@@ -165,6 +168,18 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     assert found["signature"] == score.json["signature"]
     full = typed("calibrate", "mine", "--labels", "human.csv", "--format", "markdown").out
     assert "| all | precision | 24/40 |" in full
+
+
+def test_kappa_with_human_labels_is_known_of_the_judge() -> None:
+    make_old(TRUE)
+    capeval.calibrate("mine", labels="asked")
+    assert not AGREEMENT.exists(), "another judge is no human rater"
+    capeval.calibrate("mine", labels="human.csv")
+    capeval.calibrate("mine", labels="human.csv")
+    (known,) = json.loads(AGREEMENT.read_text())
+    assert (known["statistic"], known["videos"], known["raters"]) == ("kappa", 24, 1)
+    kappa = capeval.correlate("human.csv", {"m": "mine"}).elements.tables[0].kappa
+    assert [known[end] for end in ("value", "low", "high")] == [kappa.value, kappa.low, kappa.high]
 
 
 def test_verdicts_outside_a_run_leave_a_file_only_where_asked() -> None:

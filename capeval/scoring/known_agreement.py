@@ -1,0 +1,122 @@
+"""What is known of a judge: how far it agrees with human raters, as `agreement.json` stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AwareDatetime, Field
+
+from capeval.errors import CapevalError, InputError
+from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
+from capeval.options import Notices
+from capeval.runs.folder import JudgeFolder
+from capeval.runs.resolve import readable, why_left_out
+from capeval.scoring.scores import ResultModel
+from capeval.show.numbers import bounded
+from capeval.stats.correlation import STATISTICS
+from capeval.stats.values import GroupingName
+from capeval.text import counted, listed, one_line
+
+HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
+"""Names of human scores in messages, where they differ from those in files."""
+
+_UNKNOWN = (
+    "No agreement with human raters is known for this judge and these prompts; docs/trusting.md "
+    "measures it with 40 videos"
+)
+
+
+class Agreement(ResultModel):
+    """How far a judge agrees with human raters: one entry of `agreement.json`.
+
+    A correlation is that of the judge's F1 with the `human` score of captions, kappa that of its
+    verdicts with human "labels" of elements, in `file`; `sha256` and `annotations` are hashes.
+    """
+
+    statistic: Literal["kendall_b", "spearman", "pearson", "kappa"]
+    grouping: GroupingName | None = None
+    human: str
+    value: float
+    low: float | None
+    high: float | None
+    videos: int
+    raters: int
+    file: str
+    sha256: str
+    annotations: str
+    date: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+
+    def __str__(self) -> str:
+        known = STATISTICS.get(self.statistic)
+        way = f", {self.grouping}" if self.grouping else ""
+        return (
+            f"{known.words if known else 'kappa'} {bounded(self)} with human "
+            f"{one_line(HUMAN_WORDS.get(self.human, self.human))} over "
+            f"{counted(self.videos, 'video')} by {counted(self.raters, 'rater')}{way} "
+            f"({one_line(Path(self.file).name)}, {self.date:%Y-%m-%d})"
+        )
+
+
+def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
+    """Return what is known of a judge in a line; nothing is said of a baseline without any."""
+    if known is None:
+        return "" if baseline else _UNKNOWN
+    return f"Agreement with human raters: {known}"
+
+
+def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None:
+    """Return the newest agreement of a run's judge, from all runs beside it."""
+    run = folder.run
+    files = sorted(run.path.parent.glob("*/*/agreement.json")) if run else []
+    faults: list[tuple[Path, CapevalError]] = []
+
+    def own(file: Path) -> list[Agreement]:
+        return _entries(file) if JudgeFolder(file.parent).owner() == folder.owner() else []
+
+    found = [one for entries in readable(own, files, faults) for one in entries]
+    for file, fault in faults:
+        on_notice(why_left_out(file, fault))
+    return max(found, key=lambda one: one.date, default=None)
+
+
+def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: Notices) -> None:
+    """Add an entry to the judge's folders that verdicts are from, if all are of one judge.
+
+    It replaces an earlier one of the same statistic, raters and annotations. The known verdicts of
+    probes, in the folder of their run, are not those of human raters.
+    """
+    raters = Path(new.file).resolve().parent
+    paths = dict.fromkeys(Path(one) for one in sources)
+    folders = [JudgeFolder(path if path.is_dir() else path.parent) for path in paths]
+    try:
+        runs = {folder.run and folder.run.path.resolve() for folder in folders}
+        owners = {folder.owner() for folder in folders}
+        if runs & {None, raters} or len(owners) > 1 or owners & {None, "unknown"}:
+            return
+        for folder in folders:
+            kept = [one for one in _entries(folder.agreement) if _key(one) != _key(new)]
+            values = [one.model_dump(mode="json") for one in (*kept, new)]
+            write_atomic(folder.agreement, dumps(values, indent=1) + "\n")
+    except (CapevalError, OSError) as fault:
+        on_notice(f"agreement with human raters is not stored: {fault}")
+    else:
+        on_notice(f"{listed(folder.agreement for folder in folders)}: {new}")
+
+
+def _key(one: Agreement) -> tuple[object, ...]:
+    return one.statistic, one.grouping, one.human, one.sha256, one.annotations
+
+
+def _entries(file: Path) -> list[Agreement]:
+    if not file.exists():
+        return []
+    values = parse_json(read_text(file), file=file)
+    if not isinstance(values, list):
+        raise InputError("must be a JSON list", file=file)
+    return [
+        validated(Agreement, one, file=file, where=f"entry {number}")
+        for number, one in enumerate(values, start=1)
+    ]
