@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import EndpointRefused
-from capeval.llm.serving import serving
+from capeval.llm.serving import Server, serving
 from tests.cli.conftest import ROOT, Workspace, end_of, wait_until
 
 GENERATE = ("generate", "--model", "mine", "--frames", "2", "--limit", "3", "--serve")
@@ -71,7 +71,7 @@ def test_a_server_is_started_for_what_is_left_and_ended(served: Served) -> None:
     assert "Starting" not in again.err
     dry = served.run(*GENERATE, "--limit", "5", "--gpus", "2", "--dry-run")
     assert "mine: 2 videos to caption" in dry.out
-    assert f"--serve would start: {command} " in dry.err
+    assert f"Would start the server: {command} " in dry.err
     assert len(served.pids) == 2
 
 
@@ -98,8 +98,9 @@ async def test_a_server_that_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr("capeval.llm.serving._STARTUP", 1.5)
     command = (*shlex.split(served.mood("hang")), "--served-model-name", "mine")
+    server = Server("mine", command, served.folder, "", None, lambda _: None)
     with pytest.raises(EndpointRefused, match="did not answer within"):
-        async with serving("mine", command, served.folder, None, lambda _: None):
+        async with serving(server):
             raise AssertionError
     assert ended(served)
 
