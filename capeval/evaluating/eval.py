@@ -357,9 +357,9 @@ async def open_evaluating(
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    judge |= {"serve": o.judge_serve or None}
-    own = {"runs": o.runs, "on_notice": once}
+    own = {"runs": o.runs, "serve": o.judge_serve or None, "on_notice": once}
     judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
+    o = replace(o, judge_serve=judging.serve)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]

@@ -95,7 +95,7 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
     columns : The columns of captions: index=clip,caption=text.
     """
 
-    rules: ClassVar = (
+    rules: ClassVar[tuple[Rule, ...]] = (
         *ServeOptions.rules,
         Rule("serve", "judge", "name the judge whose server is to be started", needs=True),
     )

@@ -340,11 +340,7 @@ async def open_asker(
             on_notice=on_notice,
         ) as endpoint:
             asker = Asker(
-                *(endpoint, replies),
-                base_url=base_url,
-                meter=meter,
-                endpoint=endpoint,
-                server=server,
+                endpoint, replies, base_url=base_url, meter=meter, endpoint=endpoint, server=server
             )
             try:
                 yield asker

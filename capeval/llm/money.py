@@ -197,8 +197,8 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 def serve_of(judge: str, path: Path) -> str | None:
     """Return the command that serves a judge: of `[judges."MODEL"]` in a file, or packaged."""
-    own, packaged = _read(path, "judges", OwnJudge).get(judge), find_judge(judge)
-    return own.serve if own else packaged and packaged.serve
+    entry = _read(path, "judges", OwnJudge).get(judge) or find_judge(judge)
+    return entry.serve if entry else None
 
 
 def _read(path: Path, table: str, kind: type[EntryT]) -> dict[str, EntryT]:

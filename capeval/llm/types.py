@@ -193,7 +193,7 @@ class ServeOptions(EndpointOptions):
     on_notice : Called with one line for each notice.
     """
 
-    rules: ClassVar = (
+    rules: ClassVar[tuple[Rule, ...]] = (
         Rule("serve", "base_url", _OWN_SERVER),
         Rule("serve", "client", _OWN_SERVER),
         Rule("gpus", "serve", "--gpus is for --serve", needs=True),
