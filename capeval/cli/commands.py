@@ -367,6 +367,10 @@ def work_of(command: Command) -> Callable[..., None]:
             one.field: one.read(given[one.field], places.get(one.field) or one.label)
             for one in parameters
         }
+        for rule in getattr(command.options, "rules", ()):
+            # The file sets it for the commands that have what it needs.
+            if rule.needs and rule.option in places and not values[rule.other]:
+                del values[rule.option]
         if "runs" in places:
             values["runs"] = in_file["runs"].value
         try:

@@ -377,7 +377,10 @@ evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOption
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
     """Return the options of a step: those of `own` that are given, else those of `more`."""
     given = {name: value for name, value in own.items() if value is not None}
-    return kind(**{**(more or {}), **given})
+    found = {**(more or {}), **given}
+    if not found.get("serve"):
+        found.pop("gpus", None)
+    return kind(**found)
 
 
 def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -> list[_Step]:
