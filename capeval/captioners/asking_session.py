@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -238,7 +238,7 @@ class AskingSession(LongWork[ResultT]):
         return self.estimate(usage, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[ResultT]]:
-        async with self.opened.running() if self.plan.todo else nullcontext():
+        async with self.opened.running(bool(self.plan.todo)):
             found = await complete(self.work, self.plan, self._lock, progress)
         if self.model:
             found = replace(found, cost=self.meter.spent)

@@ -221,14 +221,14 @@ def _packaged() -> dict[str, dict[str, Any]]:
 class OpenCaptioner:
     """An open captioner, its entry in the catalogue, and the meter of its calls.
 
-    It can be asked while it is `running()`: that starts and ends its server, if it has one.
+    Work is done within `running(is_needed)`, which starts and ends its server, if it has one.
     """
 
     captioner: Captioner
     entry: ModelEntry
     meter: Meter
     base_url: str | None = None
-    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
 
     @property
     def priced(self) -> str:

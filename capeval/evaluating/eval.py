@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -169,8 +169,8 @@ def _summary(one: Evaluated) -> dict[str, Any]:
 class _Step:
     """One run: its captions, and the model that writes those it lacks, until it has done so.
 
-    `todo` are the videos to caption, and `missing` says which have no caption afterwards; `lock` is
-    held until the run has a report. It `is_to_judge` unless a caption or verdict is not to come.
+    `todo` are the videos to caption, and `missing` says what was left; `lock` is held until the run
+    has a report.
     """
 
     target: Target
@@ -278,9 +278,9 @@ class EvaluatingSession(LongWork[Evaluated]):
                     if any(left.stopped for left in step.missing):
                         steps = steps[:count]
                         break
-            needs_judge = any(one.has_captions and one.to_judge for one in steps)
+            needs_judge = any(one.has_captions and one.to_judge > 0 for one in steps)
             work = partial(self._evaluated, progress)
-            async with self._judge.opened.running() if needs_judge else nullcontext():
+            async with self._judge.opened.running(needs_judge):
                 async for one in in_turn(steps, work, is_last=lambda one: bool(one.stopped)):
                     yield one
         finally:

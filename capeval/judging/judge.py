@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -156,7 +156,7 @@ class JudgingSession(LongWork[Judged]):
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async with self.opened.running() if self._todo else nullcontext():
+        async with self.opened.running(self._todo > 0):
             async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
                 # The scores of every video of many runs would fill the memory.
                 several = len(self._runs) > 1

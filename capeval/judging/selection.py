@@ -133,8 +133,8 @@ class OpenJudge:
     """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
     under_way: UnderWay = field(default_factory=UnderWay)
     """The captions that it judges now, of all runs."""
-    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """It can judge within this: that starts and ends its server, if capeval does so."""
+    running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
+    """It judges within `running(is_needed)`, which starts and ends its server, if it has one."""
 
     @property
     def title(self) -> str:

@@ -97,14 +97,14 @@ class Asker:
         self._preflights: dict[tuple[str, str | None, bool], EndpointRefused | None] = {}
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Run the endpoint's server for the block, if capeval starts it."""
-        if self._server is None or self._endpoint is None:
-            yield
+    async def running(self, is_needed: bool) -> AsyncIterator[bool]:
+        """Run the server that capeval starts for the endpoint, if any and if it is needed."""
+        if self._server is None or self._endpoint is None or not is_needed:
+            yield is_needed
             return
         async with serving(self._server) as url:
             self._endpoint.move(url)
-            yield
+            yield is_needed
 
     async def weights(self, model: str) -> str:
         """Return what the endpoint says of a model's weights, empty if nothing; asked once.
