@@ -368,9 +368,10 @@ def work_of(command: Command) -> Callable[..., None]:
             for one in parameters
         }
         for rule in getattr(command.options, "rules", ()):
-            # The file sets it for the commands that have what it needs.
-            if rule.needs and rule.option in places and not values[rule.other]:
-                del values[rule.option]
+            # The file sets what is right without other options; what is typed wins.
+            yields = rule.option if rule.needs else rule.other
+            if yields in places and rule.is_broken(lambda name: bool(values.get(name))):
+                del values[yields]
         if "runs" in places:
             values["runs"] = in_file["runs"].value
         try:

@@ -380,6 +380,8 @@ def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own
     found = {**(more or {}), **given}
     if not found.get("serve"):
         found.pop("gpus", None)
+    elif "serve" in given:  # typed, where the file has an address
+        found.pop("base_url", None)
     return kind(**found)
 
 

@@ -29,8 +29,8 @@ class Served(Workspace):
         command = shlex.join((*program, *more))
         tables = ('[models."mine"]', '[judges."mine"]')
         serve = f"serve = {json.dumps(command)}\n"
-        frames = '[commands.generate]\nframes = "2"\n'
-        self.write("capeval.toml", frames + "".join(f"{table}\n{serve}" for table in tables))
+        options = '[defaults]\nframes = "2"\nbase_url = "http://gpu/v1"\n'
+        self.write("capeval.toml", options + "".join(f"{table}\n{serve}" for table in tables))
         self.fill(4, "ours.jsonl")
         return command
 
