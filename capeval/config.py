@@ -103,7 +103,7 @@ _NAME = "capeval.toml"
 OF_OPTIONS = ("defaults", "commands")
 """The tables that only the command line reads."""
 
-_TABLES = (*OF_OPTIONS, "endpoints", "metrics", "models", "prices")
+_TABLES = (*OF_OPTIONS, "endpoints", "judges", "metrics", "models", "prices")
 
 keyless_addresses: set[str] = set()
 """The addresses that the current command has from the file, as defaults of an option.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,9 +30,6 @@ from capeval.captioners.stored_work import (
 from capeval.config import blaming, config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.money import Meter
-from capeval.llm.serving import serve_command, server_url, serving
-from capeval.llm.tracing import redact
-from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
 from capeval.runs.engine import Done, Locks, LongWork, Progress, WorkEstimate
 from capeval.runs.folder import RunFolder
@@ -48,10 +44,6 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     """Return the catalogue's entry for the options; None where only the endpoint knows it."""
     catalogue = read_catalogue(config_file())
     name = options.model
-    if options.serve and (options.base_url or options.client):
-        raise UsageError("--serve starts a server of its own: omit --base-url")
-    if not options.serve and (given := _given(options, "gpus")):
-        raise UsageError(f"{_flag(next(iter(given)))} is for --serve")
     if name is not None and not isinstance(name, str):
         called = as_captioner(name).name
         return catalogue.get(called) or ModelEntry(name=called, reached="endpoint")
@@ -118,27 +110,11 @@ async def open_captioner(
             for name in _given(options, *_IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
-        async with AsyncExitStack() as stack:
-            if entry is not None and options.serve:
-                file, called = config_file(), entry.hub or entry.name
-                where = f'serve of [models."{entry.name}"] in {file}'
-                command = serve_command(
-                    *(entry.name, entry.serve, called), where=where, gpus=options.gpus
-                )
-                if dry_run is None:
-                    # Relative paths in its file are relative to the file.
-                    server = serving(entry.name, command, file.parent, options.api_key, on_notice)
-                    url = await stack.enter_async_context(server)
-                else:
-                    on_notice(f"--serve would start: {redact(shlex.join(command))}")
-                    url = server_url(_USUAL_PORT)
-                options = replace(options, base_url=url)
-            backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-            yield await stack.enter_async_context(backend(entry, options, on_notice, **more))
+        backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
+        async with backend(entry, options, on_notice, **more) as opened:
+            yield opened
 
 
-# That of vLLM: in a dry run no port is taken.
-_USUAL_PORT = 8000
 _IN_PROCESS = ("device", "batch_size")
 _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
@@ -262,7 +238,8 @@ class AskingSession(LongWork[ResultT]):
         return self.estimate(usage, lines, details)
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[ResultT]]:
-        found = await complete(self.work, self.plan, self._lock, progress)
+        async with self.opened.running(bool(self.plan.todo)):
+            found = await complete(self.work, self.plan, self._lock, progress)
         if self.model:
             found = replace(found, cost=self.meter.spent)
         yield Done(found, [found.lacks], found.files)
@@ -276,17 +253,6 @@ async def open_session(
     *,
     dry_run: bool,
 ) -> AsyncIterator[AskingSession[ResultT]]:
-    """Open the captioner for a session with it; `run` is None where only the server names it.
-
-    A server takes minutes to start: mistakes are found before, and a finished run needs none.
-    """
-    if options.serve and not dry_run:
-        async with open_captioner(replace(options, on_notice=ignore), dry_run=run) as opened:
-            found = session(opened)
-            with found.work.locked():
-                is_done = not found.work.plan().todo
-            if is_done:
-                yield found
-                return
+    """Open the captioner for a session with it; `run` is None where only the server names it."""
     async with open_captioner(options, dry_run=run if dry_run else None) as opened:
         yield session(opened)

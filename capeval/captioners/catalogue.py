@@ -6,7 +6,8 @@ import json
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -218,12 +219,16 @@ def _packaged() -> dict[str, dict[str, Any]]:
 
 @dataclass
 class OpenCaptioner:
-    """An open captioner, its entry in the catalogue, and the meter of its calls."""
+    """An open captioner, its entry in the catalogue, and the meter of its calls.
+
+    Work is done within `running(is_needed)`, which starts and ends its server, if it has one.
+    """
 
     captioner: Captioner
     entry: ModelEntry
     meter: Meter
     base_url: str | None = None
+    running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
 
     @property
     def priced(self) -> str:

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError, needing
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.serving import SERVED_URL, find_server
 from capeval.llm.tracing import about
 from capeval.llm.types import ChatRequest
 from capeval.runs.concurrency import Recent
@@ -223,17 +224,23 @@ async def open_endpoint(
     dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
     """Open an endpoint's captioner: of its only model without an entry; not asked in a dry run."""
-    offline = dry_run is not None
+    offline, server, called = dry_run is not None, None, ""
+    if entry is not None and options.serve:
+        called = entry.hub or entry.name
+        server = find_server(options, "models", entry.name, entry.serve, called, offline=offline)
+        options = replace(options, base_url=SERVED_URL, serve=False, gpus=None)
     base_url = endpoint_url(options.base_url or (entry.base_url if entry else None))
     key, key_help = (None, "")
     if not (options.client or offline):
         key, key_help = _key(entry, options, base_url)
     async with open_asker(
-        options, key, base_url=base_url, key_help=key_help, on_notice=on_notice
+        *(options, key), base_url=base_url, key_help=key_help, server=server, on_notice=on_notice
     ) as asker:
         if options.client is not None:
             entry = entry or ModelEntry(name="model", reached="endpoint")
             served = entry.name
+        elif entry is not None and server is not None:
+            served = called
         else:
             entry, served = await _served(entry, options, asker, dry_run)
             if offline and served != entry.name:
@@ -247,7 +254,7 @@ async def open_endpoint(
             temperature=(entry.temperature if options.temperature is None else options.temperature),
             concurrency=options.max_concurrency,
         )
-        yield OpenCaptioner(captioner, entry, asker.meter, asker.base_url)
+        yield OpenCaptioner(captioner, entry, asker.meter, asker.base_url, asker.running)
 
 
 def _key(

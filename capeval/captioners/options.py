@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
-from capeval.llm.types import EndpointOptions
+from capeval.llm.types import ServeOptions
 from capeval.options import (
     FRAMES,
     LIMITS,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @declares
-class CaptionerOptions(EndpointOptions, ModelOptions):
+class CaptionerOptions(ServeOptions, ModelOptions):
     """The model, and how it is run.
 
     Parameters
@@ -31,8 +31,6 @@ class CaptionerOptions(EndpointOptions, ModelOptions):
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
     base_url : An OpenAI-compatible server.
-    serve : Start the model's server, then end it.
-    gpus : With --serve: share the work among N GPUs.
     max_new_tokens : The longest reply. By default 1024 for most.
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.

@@ -124,7 +124,8 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _ADDRESSES = {"base_url", "model_url", "judge_url"}
-_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+_ONLY_TYPED = {"api_key", "cache", "force", "judge_serve", "max_cost", "model", "out", "ray"}
+_ONLY_TYPED |= {"serve", "yes"}
 """What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
@@ -366,6 +367,11 @@ def work_of(command: Command) -> Callable[..., None]:
             one.field: one.read(given[one.field], places.get(one.field) or one.label)
             for one in parameters
         }
+        for rule in getattr(command.options, "rules", ()):
+            # The file sets what is right without other options; what is typed wins.
+            yields = rule.option if rule.needs else rule.other
+            if yields in places and rule.is_broken(lambda name: bool(values.get(name))):
+                del values[yields]
         if "runs" in places:
             values["runs"] = in_file["runs"].value
         try:

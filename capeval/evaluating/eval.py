@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanag
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
@@ -24,6 +24,7 @@ from capeval.options import (
     MODEL,
     FilePath,
     Notices,
+    Rule,
     columns_option,
     command,
     declares,
@@ -66,6 +67,7 @@ class EvaluateOptions:
     serve : Start each model's server, then end it.
     judge : As in `capeval judge`.
     judge_url : An OpenAI-compatible server of the judge.
+    judge_serve : Start the judge's server after the captions, then end it.
     max_cost : Spend at most this in all, without asking.
     generating : Further arguments of `capeval.generate`.
     judging : Further arguments of `capeval.judge`.
@@ -75,6 +77,10 @@ class EvaluateOptions:
     on_notice : Called with one line for each notice.
     """
 
+    rules: ClassVar = (
+        Rule("serve", "model_url", "--serve starts a server of its own: omit --model-url"),
+        Rule("judge_serve", "judge_url", "--judge-serve starts a server: omit --judge-url"),
+    )
     targets: Sequence[FilePath] = required(positional=True, metavar="MODEL")
     annotations: FilePath | None = option(None, panel=INPUTS, metavar="FILE")
     _: KW_ONLY
@@ -85,6 +91,7 @@ class EvaluateOptions:
     serve: bool = option(False, panel=MODEL)
     judge: str | None = option(None, panel=JUDGE, metavar="NAME")
     judge_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    judge_serve: bool = option(False, panel=JUDGE)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     generating: Mapping[str, Any] | None = python_only(None)
     judging: Mapping[str, Any] | None = python_only(None)
@@ -160,9 +167,10 @@ def _summary(one: Evaluated) -> dict[str, Any]:
 
 @dataclass
 class _Step:
-    """One run: its captions, and the model that writes those it lacks, if any.
+    """One run: its captions, and the model that writes those it lacks, until it has done so.
 
-    `todo` are the videos to caption; `lock` is held until the run has a report.
+    `todo` are the videos to caption, and `missing` says what was left; `lock` is held until the run
+    has a report.
     """
 
     target: Target
@@ -170,6 +178,9 @@ class _Step:
     entry: ModelEntry | None = None
     lock: ExitStack = field(default_factory=ExitStack)
     todo: Sequence[str] = ()
+    missing: list[Left] = field(default_factory=list)
+    has_captions: bool = True
+    to_judge: int = 0
     judging: PlannedRun = field(init=False)
 
     def assumed(self) -> Source:
@@ -211,7 +222,8 @@ class EvaluatingSession(LongWork[Evaluated]):
             judging, plan = self._judge.begin(assumed, _HELD if step.entry else locks)
             keeps = not step.model and len(self._steps) == 1
             step.judging = judging if keeps else PlannedRun(step.target, judging.lock)
-            todo = {plan.name: len(plan.todo)}
+            step.to_judge = len(plan.todo)
+            todo = {plan.name: step.to_judge}
             parts.append(("judge", self._judge.expected(todo, plan.expected)))
             parts.append(("report", WorkEstimate(todo=[f"{plan.name}: to report"])))
         estimates = [part for _, part in parts]
@@ -247,38 +259,57 @@ class EvaluatingSession(LongWork[Evaluated]):
             for line in (asking.title, *asking.notices):
                 on_notice(line)
         step.todo = [job.index for job in asking.plan.todo]
-        if step.todo and not (self._dry_run or model.serve):
+        if step.todo and not self._dry_run:
             # A missing key or server is found before another model has worked for hours.
             async with open_generating(quiet):
                 pass
         return expected if step.todo or asking.plan.missing else None
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
-        """Caption, judge and report run after run; the last two may have been stopped."""
+        """Caption, judge and report run after run; the last two may have been stopped.
+
+        A server that is started for the judge gets the GPUs after all captions are written.
+        """
+        steps = self._steps
         try:
+            if self._options.judge_serve:
+                for count, step in enumerate(steps, start=1):
+                    await self._captioned(progress, step)
+                    if any(left.stopped for left in step.missing):
+                        steps = steps[:count]
+                        break
+            needs_judge = any(one.has_captions and one.to_judge > 0 for one in steps)
             work = partial(self._evaluated, progress)
-            async for one in in_turn(self._steps, work, is_last=lambda one: bool(one.stopped)):
-                yield one
+            async with self._judge.opened.running(needs_judge):
+                async for one in in_turn(steps, work, is_last=lambda one: bool(one.stopped)):
+                    yield one
         finally:
             self.meter.include(self._judge.meter)
+
+    async def _captioned(self, progress: Progress | None, step: _Step) -> None:
+        """Write the captions that a run lacks, once."""
+        if step.model is None:
+            return
+        room = self._room()
+        if room is not None:  # what the judge has spent is counted at the end
+            room = max(0.0, room - self._judge.meter.spent)
+        model = replace(step.model, max_cost=room, on_notice=self._options.on_notice)
+        async with open_generating(model) as asking:
+            await asking.prepare(_HELD)
+            (done,) = [one async for one in asking.results(progress)]
+        self.meter.include(asking.meter)
+        step.missing += done.left
+        step.has_captions = bool(done.value.captions and not done.value.stopped)
+        step.model = None
 
     async def _evaluated(
         self, progress: Progress | None, step: _Step, none_left: Callable[[], None]
     ) -> Done[Evaluated]:
-        o, name, missing = self._options, step.target.name, list[Left]()
+        o, name, missing = self._options, step.target.name, step.missing
         with step.lock:
-            if step.model:
-                room = self._room()
-                if room is not None:  # what the judge has spent is counted at the end
-                    room = max(0.0, room - self._judge.meter.spent)
-                model = replace(step.model, max_cost=room, on_notice=o.on_notice)
-                async with open_generating(model) as asking:
-                    await asking.prepare(_HELD)
-                    (done,) = [one async for one in asking.results(progress)]
-                    missing += done.left
-                self.meter.include(asking.meter)
-                if done.value.stopped or not done.value.captions:
-                    return Done(Evaluated(name, missing), missing)
+            await self._captioned(progress, step)
+            if not step.has_captions:
+                return Done(Evaluated(name, missing), missing)
             self._judge.meter.cap = self._room()
             # What a model may cost depends on what the judge has spent.
             alone = self.meter.cap is not None and any(one.model for one in self._steps)
@@ -326,8 +357,9 @@ async def open_evaluating(
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    own = {"runs": o.runs, "on_notice": once}
+    own = {"runs": o.runs, "serve": o.judge_serve or None, "on_notice": once}
     judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
+    o = replace(o, judge_serve=judging.serve)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
     generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
@@ -345,7 +377,12 @@ evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOption
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:
     """Return the options of a step: those of `own` that are given, else those of `more`."""
     given = {name: value for name, value in own.items() if value is not None}
-    return kind(**{**(more or {}), **given})
+    found = {**(more or {}), **given}
+    if not found.get("serve"):
+        found.pop("gpus", None)
+    elif "serve" in given:  # typed, where the file has an address
+        found.pop("base_url", None)
+    return kind(**found)
 
 
 def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -> list[_Step]:

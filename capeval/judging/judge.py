@@ -15,7 +15,8 @@ from capeval.files.jsonl import dumps
 from capeval.judging.contracts import Stage
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
-from capeval.judging.selection import OpenJudge, open_judge
+from capeval.judging.selection import OpenJudge, judge_server, open_judge
+from capeval.llm.serving import SERVED_URL
 from capeval.options import command
 from capeval.runs.concurrency import in_turn
 from capeval.runs.engine import (
@@ -111,6 +112,7 @@ class JudgingSession(LongWork[Judged]):
         self.meter, self.thinks = opened.meter, opened.thinks
         self.caches_replies = opened.prompts is not None
         self._runs: list[PlannedRun] = []
+        self._todo = 0
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
         """Lock and plan every run, and return what there is to judge, and the expected cost.
@@ -127,6 +129,7 @@ class JudgingSession(LongWork[Judged]):
                 stages[stage] = stages.get(stage, Usage()) + usage
             is_alone = len(self.targets) == 1
             self._runs.append(run if is_alone else PlannedRun(run.target, run.lock))
+        self._todo = sum(todo.values())
         return self.expected(todo, stages)
 
     def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
@@ -161,10 +164,11 @@ class JudgingSession(LongWork[Judged]):
         The next one is begun while the last captions of the former are judged.
         """
         work = partial(self.judged, progress)
-        async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
-            # The scores of every video of many runs would fill the memory.
-            several = len(self._runs) > 1
-            yield replace(one, value=one.value.without_videos()) if several else one
+        async with self.opened.running(self._todo > 0):
+            async for one in in_turn(self._runs, work, is_last=lambda one: bool(one.stopped)):
+                # The scores of every video of many runs would fill the memory.
+                several = len(self._runs) > 1
+                yield replace(one, value=one.value.without_videos()) if several else one
 
     async def judged(
         self, progress: Progress | None, run: PlannedRun, none_left: Callable[[], None]
@@ -234,8 +238,12 @@ async def open_judging(
 
     `offline` needs no key and makes no call: enough for an estimate.
     """
-    is_sample = all(target.is_sample for target in targets)
-    async with open_judge(options, offline=offline, is_sample=is_sample) as opened:
+    is_sample, server = all(target.is_sample for target in targets), None
+    if options.serve:
+        server = judge_server(options, offline=offline)
+        options = replace(options, base_url=SERVED_URL, serve=False, gpus=None)
+    opening = open_judge(options, offline=offline, is_sample=is_sample, server=server)
+    async with opening as opened:
         yield JudgingSession(options, targets, opened)
 
 

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,7 +20,7 @@ from capeval.config import Registry, blaming
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
 from capeval.llm.asker import Asked
 from capeval.llm.tracing import public_url
-from capeval.llm.types import EndpointOptions
+from capeval.llm.types import EndpointOptions, ServeOptions
 from capeval.options import (
     INPUTS,
     JUDGE,
@@ -28,6 +28,7 @@ from capeval.options import (
     Effort,
     FilePath,
     ModelOptions,
+    Rule,
     columns_option,
     declares,
     ignore,
@@ -84,7 +85,7 @@ class JudgingOptions(EndpointOptions):
 
 
 @declares
-class RunOptions(JudgingOptions, ModelOptions):
+class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
     """Which runs or captions are judged, besides their names.
 
     Parameters
@@ -94,6 +95,10 @@ class RunOptions(JudgingOptions, ModelOptions):
     columns : The columns of captions: index=clip,caption=text.
     """
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        *ServeOptions.rules,
+        Rule("serve", "judge", "name the judge whose server is to be started", needs=True),
+    )
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = option(
         None, note="Or `Annotation`s, or dicts.", panel=INPUTS, metavar="FILE"
     )

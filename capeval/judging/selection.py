@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,14 @@ from capeval.judging.protocol import (
     MODELS_OWN,
     JudgingOptions,
     PreparedJudge,
+    RunOptions,
     load_judge,
     prepare_judge,
 )
 from capeval.llm.asker import Chat, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
-from capeval.llm.money import JudgeModel, Meter, find_judge
+from capeval.llm.money import JudgeModel, Meter, find_judge, serve_of
+from capeval.llm.serving import Server, find_server
 from capeval.llm.tracing import public_url
 from capeval.llm.types import ChatOptions, EndpointOptions
 from capeval.runs.concurrency import UnderWay, in_thread
@@ -131,6 +133,8 @@ class OpenJudge:
     """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
     under_way: UnderWay = field(default_factory=UnderWay)
     """The captions that it judges now, of all runs."""
+    running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
+    """It judges within `running(is_needed)`, which starts and ends its server, if it has one."""
 
     @property
     def title(self) -> str:
@@ -147,6 +151,15 @@ class OpenJudge:
         return run.judge(judge.name, prompts, judge.reasoning, identity=identity)
 
 
+def judge_server(o: RunOptions, *, offline: bool) -> Server:
+    """Return the server that is to be started for the judge; raises `UsageError`."""
+    name = o.judge
+    if not isinstance(name, str) or name in JUDGES:
+        what = shown(name) if isinstance(name, str) else type(name).__name__
+        raise UsageError(f"only a chat model has a server to start; the judge {what} is not one")
+    return find_server(o, "judges", name, serve_of(name, config_file()), name, offline=offline)
+
+
 @asynccontextmanager
 async def open_judge(
     options: JudgingOptions,
@@ -154,12 +167,13 @@ async def open_judge(
     offline: bool = False,
     is_sample: bool = False,
     keeps_replies: bool = True,
+    server: Server | None = None,
 ) -> AsyncIterator[OpenJudge]:
     """Open a judge; its connections close with the block.
 
     It is a registered judge, a `CaptionJudge` of the user's, or a chat model; without a name it is
     the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key and
-    calls nothing. Replies are cached if it `keeps_replies`.
+    calls nothing. Replies are cached if it `keeps_replies`. A `server` is started later.
     """
     judge, reasons = options.judge, tuple[str, ...]()
     if judge is None:
@@ -170,11 +184,14 @@ async def open_judge(
         near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
         unknown = f"no installed judge is called {shown(judge)}{near} For a chat model, there is "
         key = key_for(options, f"{unknown if near else ''}no key", offline=offline)
-        async with _opened(options, judge, key, keeps_replies=keeps_replies) as chat:
+        opening = _opened(options, judge, key, keeps_replies=keeps_replies, server=server)
+        async with opening as chat:
             asks = LLMJudge(chat, prompts, options.on_notice)
             reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
-            meter = chat.asker.meter
-            yield OpenJudge(asks, meter, asks.concurrency, prompts, reasons, chat.thinks)
+            yield OpenJudge(
+                *(asks, chat.asker.meter, asks.concurrency, prompts, reasons, chat.thinks),
+                running=chat.asker.running,
+            )
         return
     for name in ("reasoning", "base_url", "prompts", "explain"):
         # capeval.toml may set a server for all judges; this one does not use it.
@@ -220,12 +237,15 @@ async def _opened(
     why: str = "",
     *,
     keeps_replies: bool = True,
+    server: Server | None = None,
 ) -> AsyncIterator[Chat]:
     """Open a chat model, by default the endpoint's only one.
 
     A notice says that the model ends soon, or has ended.
     """
-    async with open_asker(o, key, keeps_replies=keeps_replies, on_notice=o.on_notice) as asker:
+    async with open_asker(
+        o, key, keeps_replies=keeps_replies, server=server, on_notice=o.on_notice
+    ) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)

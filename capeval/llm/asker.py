@@ -31,6 +31,7 @@ from capeval.llm.replies import (
     read_reply,
     schema_of,
 )
+from capeval.llm.serving import Server, serving
 from capeval.llm.tracing import public_url, trace
 from capeval.llm.types import (
     Answer,
@@ -79,8 +80,10 @@ class Asker:
         base_url: str,
         meter: Meter,
         endpoint: OpenAIChatClient | None = None,
+        server: Server | None = None,
     ) -> None:
         self.client, self.cache, self.meter = client, cache, meter
+        self._server = server
         self.base_url = public_url(base_url)
         self._endpoint = endpoint
         # Conversations under way, by the key of their first request.
@@ -92,6 +95,16 @@ class Asker:
         self._unlisted: dict[str, EndpointRefused] = {}
         self._preflight_turn = asyncio.Lock()
         self._preflights: dict[tuple[str, str | None, bool], EndpointRefused | None] = {}
+
+    @asynccontextmanager
+    async def running(self, is_needed: bool) -> AsyncIterator[bool]:
+        """Run the server that capeval starts for the endpoint, if any and if it is needed."""
+        if self._server is None or self._endpoint is None or not is_needed:
+            yield is_needed
+            return
+        async with serving(self._server) as url:
+            self._endpoint.move(url)
+            yield is_needed
 
     async def weights(self, model: str) -> str:
         """Return what the endpoint says of a model's weights, empty if nothing; asked once.
@@ -106,6 +119,8 @@ class Asker:
         return self._weights[model].text
 
     async def _look_up(self, model: str) -> Weights:
+        if self._server is not None:
+            return Weights(self._server.weights, is_certain=True)
         # OpenAI's own names are snapshots, whose weights do not change.
         if self._endpoint is None or endpoint_name(self.base_url) == "openai":
             return Weights(is_certain=True)
@@ -300,12 +315,13 @@ async def open_asker(
     base_url: str | None = None,
     key_help: str = "set OPENAI_API_KEY",
     keeps_replies: bool = True,
+    server: Server | None = None,
     on_notice: Callable[[str], None],
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
-    Its address is that of the options, unless `base_url` is another. Their client replaces the
-    connection. Raises `InputError` where the user's prices are wrong.
+    Its address is that of the options, unless `base_url` is another; a `server` is started later.
+    Their client replaces the connection. Raises `InputError` where the user's prices are wrong.
     """
     base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
@@ -323,7 +339,9 @@ async def open_asker(
             patience=max(300.0, 2 * o.timeout),
             on_notice=on_notice,
         ) as endpoint:
-            asker = Asker(endpoint, replies, base_url=base_url, meter=meter, endpoint=endpoint)
+            asker = Asker(
+                endpoint, replies, base_url=base_url, meter=meter, endpoint=endpoint, server=server
+            )
             try:
                 yield asker
             finally:

@@ -129,6 +129,11 @@ class OpenAIChatClient:
         self._failed_in_a_row = 0
         self._last_failure = ""
 
+    def move(self, base_url: str) -> None:
+        """Call another address: that of a server which has just started."""
+        self._endpoint = parse_endpoint(base_url)
+        self.base_url = self._endpoint.url
+
     def __repr__(self) -> str:
         return f"OpenAIChatClient({self.base_url!r})"
 

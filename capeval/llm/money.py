@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -21,6 +21,7 @@ from capeval.schema.judgment import Usage
 from capeval.text import complaint
 
 TABLE = Path(__file__).with_name("judges.toml")
+EntryT = TypeVar("EntryT", bound=BaseModel)
 SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -181,16 +182,31 @@ def list_price(model: str) -> Price | None:
     return Price(input=asked, cached_input=cached, output=answered)
 
 
-_PRICES = TypeAdapter(dict[str, Price])
+class OwnJudge(BaseModel):
+    """What the user's file says of a judge: the command that serves it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    serve: str
 
 
 def read_prices(path: Path) -> dict[str, Price]:
     """Return the `[prices."MODEL"]` tables of a file; raises `InputError`."""
+    return _read(path, "prices", Price)
+
+
+def serve_of(judge: str, path: Path) -> str | None:
+    """Return the command that serves a judge: of `[judges."MODEL"]` in a file, or packaged."""
+    entry = _read(path, "judges", OwnJudge).get(judge) or find_judge(judge)
+    return entry.serve if entry else None
+
+
+def _read(path: Path, table: str, kind: type[EntryT]) -> dict[str, EntryT]:
     try:
-        return _PRICES.validate_python(read_config(path, "prices"))
+        return TypeAdapter(dict[str, kind]).validate_python(read_config(path, table))  # type: ignore[valid-type]
     except ValidationError as faults:
         field, message = complaint(faults)
-        raise InputError(message, file=path, field=f"prices.{field}") from None
+        raise InputError(message, file=path, field=f"{table}.{field}") from None
 
 
 class Meter:

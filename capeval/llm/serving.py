@@ -11,13 +11,17 @@ import socket
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from capeval.config import config_file
 from capeval.errors import EndpointDown, EndpointRefused, UsageError
+from capeval.files.jsonl import short_hash
 from capeval.llm.retry import CallFailed
 from capeval.llm.tracing import parse_endpoint, redact, remember_secrets
+from capeval.llm.types import ServeOptions
 from capeval.llm.wire import Connection, model_ids
 from capeval.text import Loss, one_line
 
@@ -52,32 +56,51 @@ os.killpg(0, signal.SIGKILL)
 """
 
 
-def server_url(port: int) -> str:
-    """Return the base URL of a server on this machine."""
-    return f"http://{_HOST}:{port}/v1"
+SERVED_URL = f"http://{_HOST}/v1"
+"""The address in results and in the cache, without the port, which differs with every start."""
 
 
-def serve_command(
-    name: str, serve: str | None, served_as: str, *, where: str, gpus: int | None = None
-) -> list[str]:
-    """Return a model's serve command with capeval's additions; its keys become secrets.
+@dataclass(frozen=True)
+class Server:
+    """The server that `--serve` starts for a model, which it calls `model`.
 
-    `where` is the place of the command in a file, for messages. `gpus` is the number for all copies
-    of the model; None for the command's own.
+    `command` runs in `folder`, and the requests have the `key`. `weights` tell it from the servers
+    of other commands in results and in the cache: a hash of the serve command.
     """
+
+    model: str
+    command: tuple[str, ...]
+    folder: Path
+    weights: str
+    key: str | None
+    on_notice: Callable[[str], None]
+
+
+def find_server(
+    o: ServeOptions, table: str, name: str, serve: str | None, served_as: str, *, offline: bool
+) -> Server:
+    """Return the server of a model's serve command, with capeval's additions.
+
+    `table` is where capeval.toml has the command, and relative paths in it are relative to that
+    file. An `offline` server is only shown. Keys in the command become secrets.
+    """
+    file, gpus = config_file(), o.gpus
+    where = f'serve of [{table}."{name}"] in {file}'
     if not serve:
         raise UsageError(f"{name} has no serve command: set {where}")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
     parser.add_argument("--api-key", nargs="*", default=[])
+    parser.add_argument("--served-model-name", nargs="+", default=[])
     try:
         words = shlex.split(serve)
+        weights = f"serve {short_hash(words)[:6]}"
         known = parser.parse_known_args(words)[0]
     except (ValueError, argparse.ArgumentError) as error:
         raise UsageError(f"{name}: {serve!r}: {error}; correct {where}") from None
     each = max(1, known.tensor_parallel_size)
     remember_secrets(known.api_key)
-    if served_as not in words:
+    if served_as not in (known.served_model_name or words):
         words += ["--served-model-name", served_as]
     if gpus is not None:
         if gpus % each:
@@ -86,33 +109,31 @@ def serve_command(
                 f"takes (--tensor-parallel-size): name a multiple, or change {where}"
             )
         words += ["--data-parallel-size", str(gpus // each)]
-    return [*words, "--host", _HOST]
+    if offline:
+        o.on_notice(f"Would start the server: {redact(shlex.join(words))}")
+    elif shutil.which(words[0]) is None:
+        raise UsageError(
+            f"{words[0]}, which serves {name}, is not installed here: install it, or start "
+            "the server elsewhere and name it with --base-url"
+        )
+    command = (*words, "--host", _HOST)
+    return Server(name, command, file.parent, weights, o.api_key, o.on_notice)
 
 
 @asynccontextmanager
-async def serving(
-    name: str,
-    command: Sequence[str],
-    folder: Path,
-    key: str | None,
-    on_notice: Callable[[str], None],
-) -> AsyncIterator[str]:
-    """Start a model's server, yield its base URL once it answers, and end it with the block.
+async def serving(server: Server) -> AsyncIterator[str]:
+    """Start a server, yield its base URL once it answers, and end it with the block.
 
-    `command` is that of `serve_command`, run in `folder`; `key` is sent to the server. It also ends
-    when this process does, even by SIGKILL. Raises `EndpointRefused` if it ended before it answered
-    or did not answer in time, and `EndpointDown` at once if it ends during the block.
+    It also ends when this process does, even by SIGKILL. Raises `EndpointRefused` if it ended
+    before it answered or did not answer in time, and `EndpointDown` at once if it ends during the
+    block.
     """
+    name, on_notice = server.model, server.on_notice
     # The server's log may show them.
     secret = [one for one in os.environ if one == "HF_TOKEN" or one.endswith("_API_KEY")]
     remember_secrets(os.environ[one] for one in secret)
-    if shutil.which(command[0]) is None:
-        raise UsageError(
-            f"{command[0]}, which serves {name}, is not installed here: install it, or start "
-            "the server elsewhere and name it with --base-url"
-        )
     port = _free_port()
-    command = [*command, "--port", str(port)]
+    url, command = f"http://{_HOST}:{port}/v1", (*server.command, "--port", str(port))
     # A file of its own for each start: several commands, also on several machines, may share a run.
     descriptor, log = tempfile.mkstemp(prefix="capeval-serve-", suffix=".log")
     on_notice(f"Starting the server: {redact(shlex.join(command))}")
@@ -124,7 +145,7 @@ async def serving(
             stdout=stream,
             stderr=STDOUT,
             start_new_session=True,
-            cwd=folder,
+            cwd=server.folder,
         )
 
     def failed(what: str) -> str:
@@ -145,10 +166,10 @@ async def serving(
     is_ready = False
     try:
         async with limit:
-            await _answer(server_url(port), key)
+            await _answer(url, server.key)
             limit.reschedule(None)
             is_ready = True
-            yield server_url(port)
+            yield url
     except TimeoutError:
         if not limit.expired():
             raise

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from capeval.errors import ReplyError, RequestRefused
 from capeval.llm.tracing import is_tracing
-from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
+from capeval.options import (
+    JUDGE,
+    CallOptions,
+    Effort,
+    Rule,
+    declares,
+    ignore,
+    option,
+    python_only,
+)
 from capeval.schema.judgment import Usage
 
 T_co = TypeVar("T_co", covariant=True)
@@ -168,6 +177,31 @@ class EndpointOptions(CallOptions):
     _: KW_ONLY
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     client: ChatClient | None = python_only(None, method="complete", shown=False)
+
+
+_OWN_SERVER = "--serve starts a server of its own: omit --base-url"
+
+
+@declares
+class ServeOptions(EndpointOptions):
+    """Whether capeval starts the server.
+
+    Parameters
+    ----------
+    serve : Start the model's server, then end it.
+    gpus : With --serve: share the work among N GPUs.
+    on_notice : Called with one line for each notice.
+    """
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("serve", "base_url", _OWN_SERVER),
+        Rule("serve", "client", _OWN_SERVER),
+        Rule("gpus", "serve", "--gpus is for --serve", needs=True),
+    )
+    _: KW_ONLY
+    serve: bool = option(False, panel=JUDGE)
+    gpus: int | None = option(None, panel=JUDGE, metavar="N", min=1)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares

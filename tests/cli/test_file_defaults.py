@@ -83,7 +83,7 @@ def test_the_help_shows_what_the_file_sets(
         ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
-            for name in ("api_key", "force", "max_cost", "model", "out", "ray", "serve", "yes")
+            for name in ("api_key", "force", "judge_serve", "max_cost", "model", "out", "ray")
         ),
     ],
 )  # fmt: skip
@@ -98,11 +98,13 @@ def test_what_is_wrong_in_the_file_is_named(
 
 
 def test_the_file_sets_what_is_not_typed(project: Path) -> None:
-    configure("[defaults]\nruns = 'out/runs'\njson = true\n[commands.score]\nrepeats = 7")
+    configure("[defaults]\nruns = 'out/runs'\njson = true\ngpus = 8\n[commands.score]\nrepeats = 7")
     assert typed(project, "compare", "old", "new").json
     done = typed(project, "score", "old")
     assert (done.code, "--repeats 7" in done.err) == (3, True)
     assert typed(project, "score", "old", "--repeats", "1").json["overall"]
+    # The number of GPUs is for commands with --serve.
+    assert typed(project, "judge", "old", "--judge", "lexical").code == 0
     # Probes are never among the runs.
     assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()

@@ -16,7 +16,7 @@ from tests.world import Said, typed
 from tests.world import capeval as command
 
 SAMPLE = ("--annotations", "sample", "--judge", "judge-model")
-FAST = '[commands.generate]\nframes = "2"\n[commands.report]\nframes = 0\n'
+FAST = '[commands.generate]\nframes = "2"\ngpus = 8\n[commands.report]\nframes = 0\n'
 PRICES = FAST + (
     '[prices."my-vlm"]\ninput = 100\noutput = 100\n[prices."judge-model"]\ninput = 10\noutput = 10'
 )
