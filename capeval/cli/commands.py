@@ -124,7 +124,10 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _ADDRESSES = {"base_url", "model_url", "judge_url"}
-_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+_ONLY_TYPED = {
+    *("api_key", "cache", "force", "max_cost", "model", "out", "ray", "replace_captions"),
+    *("serve", "yes"),
+}
 """What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 

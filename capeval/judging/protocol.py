@@ -92,6 +92,7 @@ class RunOptions(JudgingOptions, ModelOptions):
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
     columns : The columns of captions: index=clip,caption=text.
+    replace_captions : Replace the run's captions with the file's; the former are kept.
     """
 
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = option(
@@ -105,6 +106,7 @@ class RunOptions(JudgingOptions, ModelOptions):
         metavar="NAME",
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
+    replace_captions: bool = option(False, panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
 

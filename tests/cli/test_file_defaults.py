@@ -83,7 +83,10 @@ def test_the_help_shows_what_the_file_sets(
         ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
-            for name in ("api_key", "force", "max_cost", "model", "out", "ray", "serve", "yes")
+            for name in (
+                *("api_key", "force", "max_cost", "model", "out", "ray", "replace_captions"),
+                *("serve", "yes"),
+            )
         ),
     ],
 )  # fmt: skip
