@@ -11,6 +11,7 @@ from capeval.options import (
     ModelOptions,
     Notices,
     declares,
+    frames_option,
     on_notice_option,
     option,
     python_only,
@@ -65,13 +66,9 @@ class FramesOptions(CaptionerOptions):
 
     Parameters
     ----------
-    frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
-        qwen-2fps, tuna-2fps. By default the catalogue's.
     decoder : pyav, or the papers' decord.
     """
 
     _: KW_ONLY
-    frames: "str | int | FrameReader | None" = option(
-        None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
-    )
+    frames: "str | int | FrameReader | None" = frames_option()
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")

@@ -376,6 +376,11 @@ def work_of(command: Command) -> Callable[..., None]:
             how = dict(vars(SharedOptions(**shared)))
             for field, step in command.steps.items():
                 values[field] = dict(_step_values(step))
+            in_steps = {name for field in command.steps for name in values[field]}
+            for one in parameters:
+                # A step reads [defaults] too, and after it a table of its own.
+                if one.field in in_steps and ": defaults." in places.get(one.field, ""):
+                    values[one.field] = one.default
             form = how.pop("form_or_csv")
             how["form"] = how["form"] or form
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))

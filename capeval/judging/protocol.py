@@ -32,7 +32,9 @@ from capeval.options import (
     declares,
     ignore,
     option,
+    prompts_option,
     python_only,
+    repeats_option,
     required,
 )
 from capeval.runs.concurrency import in_thread
@@ -57,12 +59,9 @@ class JudgingOptions(EndpointOptions):
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
         judge of an installed package. By default gpt-6-luna, or the server's only model.
-    prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, where it is known.
-    repeats : Judge each caption N times; the majority counts. By default as often as before, or
-        once.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice, such as that a judge is retired soon.
     """
@@ -75,10 +74,10 @@ class JudgingOptions(EndpointOptions):
         panel=JUDGE,
         metavar="NAME",
     )
-    prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
+    prompts: str | Path = prompts_option(DEFAULT_PROMPTS)
     explain: bool = option(False, panel=JUDGE)
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
-    repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
+    repeats: int | None = repeats_option()
     progress: Progress | None = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 

@@ -348,7 +348,7 @@ class Targets:
             name = found.stem if self.run is None else self.run
             return [self._file(found, self.annotations, name)]
         if self.run and self.run != found.name:
-            raise UsageError(f"{name_or_path} is a run already; --run names that of a file")
+            raise InputError("is a run already; --run names that of a file", file=name_or_path)
         return [self._folder(found)]
 
     def _file(self, path: Path, annotations: str | None, name: str) -> Target:
