@@ -1,7 +1,7 @@
 """The options of a model that captions videos or answers questions about them."""
 
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from capeval.llm.types import EndpointOptions
 from capeval.options import (
@@ -10,6 +10,7 @@ from capeval.options import (
     MODEL,
     ModelOptions,
     Notices,
+    Rule,
     declares,
     frames_option,
     on_notice_option,
@@ -67,8 +68,12 @@ class FramesOptions(CaptionerOptions):
     Parameters
     ----------
     decoder : pyav, or the papers' decord.
+    ray : A Ray cluster's address; local starts one.
     """
+
+    rules: ClassVar = (Rule("ray", "serve", "--ray and --serve exclude each other; choose one"),)
 
     _: KW_ONLY
     frames: "str | int | FrameReader | None" = frames_option()
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
+    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")

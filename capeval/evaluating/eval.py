@@ -333,13 +333,13 @@ async def open_evaluating(
     o = replace(options, on_notice=once)
     if not o.targets:
         raise UsageError("name a model, a run or a captions file")
-    common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
-    common |= {"run": o.run, "runs": o.runs}
+    common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost, "run": o.run}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    judge |= {"prompts": o.judge_prompts, "repeats": o.repeats, "on_notice": once}
-    judging = _with_defaults(RunOptions, o.judging, **common, **judge)
+    own = {"prompts": o.judge_prompts, "repeats": o.repeats, "runs": o.runs, "on_notice": once}
+    judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
     model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
-    generating = _with_defaults(GenerateOptions, o.generating, **common, **model, frames=o.frames)
+    own = {"frames": o.frames, "runs": o.runs}
+    generating = _with_defaults(GenerateOptions, o.generating, **common, **model, **own)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
     targets = [step.target for step in steps]
     if o.run is not None and [target.name for target in targets] != [o.run]:

@@ -270,7 +270,9 @@ def _target(options: JudgeOptions) -> Target:
         raise UsageError("annotations are needed to judge captions")
     name, runs = options.run, Path(options.runs)
     given = partial(
-        *(from_memory, captions, annotations),
+        from_memory,
+        captions,
+        annotations,
         ignore_unknown=options.ignore_unknown,
         replaces=options.replace_captions,
     )
