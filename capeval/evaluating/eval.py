@@ -337,9 +337,9 @@ async def open_evaluating(
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
     own = {"prompts": o.judge_prompts, "repeats": o.repeats, "runs": o.runs, "on_notice": once}
     judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
-    model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
-    own = {"frames": o.frames, "runs": o.runs}
-    generating = _with_defaults(GenerateOptions, o.generating, **common, **model, **own)
+    model: dict[str, Any] = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
+    model |= {"frames": o.frames, "runs": o.runs}
+    generating = _with_defaults(GenerateOptions, o.generating, **common, **model)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
     targets = [step.target for step in steps]
     if o.run is not None and [target.name for target in targets] != [o.run]:
