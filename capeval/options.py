@@ -213,6 +213,31 @@ human_option = functools.partial(option, None, "Human ratings or labels.", metav
 human_columns = functools.partial(
     columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
 )
+frames_option = functools.partial(
+    option,
+    None,
+    "32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published: qwen-2fps, "
+    "tuna-2fps. By default the catalogue's.",
+    note="Or a `FrameReader`.",
+    method="read",
+    panel=FRAMES,
+    metavar="POLICY",
+)
+prompts_option = functools.partial(
+    option,
+    text="A prompt set, a folder with one, or tuna:CHECKOUT.",
+    panel=JUDGE,
+    metavar="NAME",
+)
+repeats_option = functools.partial(
+    option,
+    None,
+    "Judge each caption N times; the majority counts. By default as often as before, or once.",
+    panel=JUDGE,
+    metavar="N",
+    min=1,
+    max=100,
+)
 # With fewer, no p-value could be .01.
 resamples_option = functools.partial(python_only, None, min=99)
 seed_option = functools.partial(option, 0, "The seed of the statistics.", min=0, metavar="N")

@@ -12,11 +12,11 @@ from typing import Any
 from capeval.captioners.asking_session import AskingSession, choose_model, open_session
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
-from capeval.captioners.pipeline import Job, caption_videos, is_empty
+from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.captioners.ray_pool import RayPool, open_ray
+from capeval.captioners.ray_pool import open_on_ray
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import as_stored, read_text
 from capeval.files.packaged import filled, packaged, tag_free_json
@@ -41,7 +41,6 @@ class GenerateOptions(FramesOptions):
     videos : Their folder. By default videos/ next to the annotations, else that folder.
     run : The name of the run. By default the model's.
     shard : Do part I of N; the last to end merges.
-    ray : A Ray cluster's address; local starts one.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
@@ -50,7 +49,6 @@ class GenerateOptions(FramesOptions):
     videos: str | Path | None = option(None, panel=INPUTS, metavar="DIR")
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     shard: str | None = option(None, panel=INPUTS, metavar="I/N")
-    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")
 
 
 # ---- The prompts ---------------------------------------------------------------------------------
@@ -315,23 +313,16 @@ async def open_generating(
             lambda: opened.meter.spent,
             wanted=wanted,
             shard=shard,
-            caption_videos=(
-                captioner.caption_videos if isinstance(captioner, RayPool) else caption_videos
-            ),
         )
         prompt = work.settings["prompt"]["source"]
         seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
         return AskingSession(work, opened, seen)
 
-    if options.ray is not None:
-        if options.serve:
-            raise UsageError("--ray and --serve exclude each other; choose one")
-        async with open_ray(options, options.ray) as pool:
-            yield session(pool)
-        return
     # Where only the server knows the model, a dry run needs the server.
     run = run_folder(options, entry.name) if entry else None
-    async with open_session(options, run, session, dry_run=dry_run) as opened:
+    async with open_on_ray(options, session) or open_session(
+        options, run, session, dry_run=dry_run
+    ) as opened:
         yield opened
 
 

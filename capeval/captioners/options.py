@@ -1,7 +1,7 @@
 """The options of a model that captions videos or answers questions about them."""
 
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from capeval.llm.types import ServeOptions
 from capeval.options import (
@@ -10,7 +10,9 @@ from capeval.options import (
     MODEL,
     ModelOptions,
     Notices,
+    Rule,
     declares,
+    frames_option,
     on_notice_option,
     option,
     python_only,
@@ -63,13 +65,13 @@ class FramesOptions(CaptionerOptions):
 
     Parameters
     ----------
-    frames : 32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published:
-        qwen-2fps, tuna-2fps. By default the catalogue's.
     decoder : pyav, or the papers' decord.
+    ray : A Ray cluster's address; local starts one.
     """
 
+    rules: ClassVar = (Rule("ray", "serve", "--ray and --serve exclude each other; choose one"),)
+
     _: KW_ONLY
-    frames: "str | int | FrameReader | None" = option(
-        None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
-    )
+    frames: "str | int | FrameReader | None" = frames_option()
     decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
+    ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,8 @@ class Job:
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
         return reader.read(self.path, cancel=cancel)
 
-    def request(self, frames: FrameSet) -> CaptionRequest:
+    def request(self, frames: FrameSet, reader: FrameReader) -> CaptionRequest:
+        del reader
         return CaptionRequest(
             index=self.index,
             prompt=self.prompt,
@@ -69,17 +70,14 @@ class Job:
             run=self.run,
         )
 
-    def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
-        """Return the caption line's record of the frames; `policy` is the reader's."""
+    def record(self, frames: FrameSet, reader: FrameReader) -> dict[str, Any]:
+        """Return the caption line's record of the frames."""
         record = frames.record()
-        return {"policy": policy} | {key: record[key] for key in _RECORDED if key in record}
+        return {"policy": reader.policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
 KeepOutcome = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
 """Called once with each outcome and the caption line's record of its frames."""
-
-CaptionVideos = Callable[[Sequence[Job], FrameReader, Captioner, KeepOutcome], Awaitable[None]]
-"""Captions videos: `caption_videos` here, or the same on other machines."""
 
 
 async def caption_videos(
@@ -207,14 +205,14 @@ class _Pipeline:
             return None
 
     async def _caption(self, batch: list[_Read]) -> None:
-        seen = [
-            (job, job.record(frames, self._reader.policy), frames.warnings) for job, frames in batch
-        ]
+        seen = [(job, job.record(frames, self._reader), frames.warnings) for job, frames in batch]
         started = time.perf_counter()
         returned: Sequence[object]
         raised: str | None = None
         try:
-            call = self._captioner.caption([job.request(frames) for job, frames in batch])
+            call = self._captioner.caption(
+                [job.request(frames, self._reader) for job, frames in batch]
+            )
             # Only the call still has the frames, and may release them.
             batch.clear()
             returned = _as_list(await call, len(seen))

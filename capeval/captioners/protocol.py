@@ -123,6 +123,10 @@ class SimpleCaptioner(Protocol):
         """Return one caption per request, in order; a method that is not async runs in a thread."""
 
 
+TRAITS = ("mixes_frame_counts", "takes_system_prompts", "scores_continuations")
+"""The attributes by which a captioner says what else it does; false where it has none."""
+
+
 class Captioner(Protocol):
     """Captions batches of videos.
 
@@ -243,7 +247,7 @@ class _Adapted:
     def __init__(self, own: Any, name: str, settings: Mapping[str, Any]) -> None:
         self._own, self.name, self.settings = own, name, settings
         self.concurrency = int(getattr(own, "concurrency", 1))
-        for what in ("mixes_frame_counts", "takes_system_prompts", "scores_continuations"):
+        for what in TRAITS:
             setattr(self, what, bool(getattr(own, what, False)))
 
     @property

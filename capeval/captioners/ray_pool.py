@@ -1,7 +1,7 @@
-"""Captioning on the machines of a Ray cluster, each of whose workers holds a loaded captioner.
+"""Work on the machines of a Ray cluster, each of whose workers holds a loaded captioner.
 
-Ray Data sends clips to the workers, which read and caption them. Only this process writes the run's
-files.
+Ray Data sends jobs to the workers, which read the videos and ask the model. Only this process
+writes the run's files.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ import logging
 import os
 import socket
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.asking_session import choose_model, open_captioner
+from capeval.captioners.asking_session import AskingSession, choose_model, open_captioner
 from capeval.captioners.catalogue import OpenCaptioner
-from capeval.captioners.options import CaptionerOptions
+from capeval.captioners.options import CaptionerOptions, FramesOptions
 from capeval.captioners.pipeline import FailFast, Job, KeepOutcome, caption_videos
-from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcomes, Uncaptioned
+from capeval.captioners.protocol import (
+    TRAITS,
+    Captioned,
+    Captioner,
+    CaptionRequest,
+    Outcomes,
+    Uncaptioned,
+)
+from capeval.captioners.stored_work import ResultT
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
 from capeval.llm.money import Meter
@@ -31,9 +39,9 @@ from capeval.runs.concurrency import in_thread
 from capeval.text import describe
 from capeval.video import FrameReader
 
-LOST = "its worker ended twice before it was captioned: killed, crashed, or out of memory"
+LOST = "its worker ended twice before it was done: killed, crashed, or out of memory"
 
-# Only paths and captions go through it; by default it takes a third of the memory.
+# Only paths and texts go through it; by default it takes a third of the memory.
 _OBJECT_STORE = 256 << 20
 _CONNECTING = 10.0
 # To be set before Ray is imported: nothing is sent anywhere, and its messages are not capeval's.
@@ -52,6 +60,7 @@ class _Opened:
     """A captioner on a worker; `memory` is the most bytes that its process has used."""
 
     name: str
+    traits: Mapping[str, bool]
     settings: Mapping[str, Any]
     batch_size: int
     memory: int
@@ -90,7 +99,8 @@ class _Worker:
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         one = self._captioner
-        return _Opened(one.name, as_stored(one.settings), one.batch_size, peak)
+        traits = {name: bool(getattr(one, name, False)) for name in TRAITS}
+        return _Opened(one.name, traits, as_stored(one.settings), one.batch_size, peak)
 
     def __call__(self, row: Mapping[str, bytes]) -> dict[str, bytes]:
         from ray import cloudpickle
@@ -132,6 +142,7 @@ class RayPool:
 
     def __init__(self, ray: Any, options: CaptionerOptions, opened: _Opened, gpus: int) -> None:
         self._ray, self._options, self._opened, self._gpus = ray, options, opened, gpus
+        vars(self).update(opened.traits)
         self.name, self.settings, self.batch_size = opened.name, opened.settings, opened.batch_size
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
@@ -148,7 +159,7 @@ class RayPool:
         captioner: Captioner,
         record: KeepOutcome,
     ) -> None:
-        """Caption videos on the workers; one whose worker ends twice is left without a caption."""
+        """Do the jobs on the workers; one whose worker ends twice fails."""
         if not jobs:
             return
         waiting = {job.index: job for job in jobs}
@@ -213,8 +224,19 @@ def _next(rows: Iterator[Any]) -> bytes | None:
     return None if found is None else bytes(found["reply"][0].as_py())
 
 
+def open_on_ray(
+    options: FramesOptions, session: Callable[[OpenCaptioner], AskingSession[ResultT]]
+) -> AbstractAsyncContextManager[AskingSession[ResultT]] | None:
+    """Open the captioner for a session on the cluster of `--ray`; None without one."""
+    return None if options.ray is None else _open_ray(options, options.ray, session)
+
+
 @asynccontextmanager
-async def open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[OpenCaptioner]:
+async def _open_ray(
+    options: CaptionerOptions,
+    address: str,
+    session: Callable[[OpenCaptioner], AskingSession[ResultT]],
+) -> AsyncIterator[AskingSession[ResultT]]:
     """Connect to the cluster at an address, or start one here for the block."""
     entry = choose_model(options)
     if entry is None or (entry.reached == "endpoint" and isinstance(options.model, str)):
@@ -233,7 +255,7 @@ async def open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[Ope
         # Not in a thread of its own: Ray's processes end with the thread that started them.
         _connect(ray, address)
         opened, gpus = await _opened(ray, sent)
-        yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter())
+        yield session(OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter()))
     finally:
         ray.shutdown()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
+from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
@@ -184,7 +184,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     outdated : the notice about items whose stored reply is no longer valid
     tokens : the expected tokens of a reply; None for those of a caption
     dollars : returns the cost of calls so far
-    caption_videos : asks the model about videos
     shard : the part of this process; None for all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
@@ -203,7 +202,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     reader: FrameReader
     dollars: Callable[[], float] = lambda: 0.0
     usage: Usage = field(default_factory=Usage)
-    caption_videos: CaptionVideos = field(default=caption_videos, kw_only=True)
     shard: Shard | None = field(default=None, kw_only=True)
     videos: Path | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
@@ -362,7 +360,9 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
             record(self.stored(job, outcome, frames, plan.settings))
 
         jobs = [replace(job, run=plan.run_id) for job in plan.todo]
-        await self.caption_videos(jobs, self.reader, self.captioner, keep)
+        # A pool of workers reads the videos where its models are.
+        ask = getattr(self.captioner, "caption_videos", caption_videos)
+        await ask(jobs, self.reader, self.captioner, keep)
 
     def line(self, outcome: Stored[ValueT]) -> tuple[Path, Mapping[str, Any]]:
         return self.file(self._name(outcome)), self.json(outcome.value)

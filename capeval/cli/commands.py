@@ -124,8 +124,10 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _ADDRESSES = {"base_url", "model_url", "judge_url"}
-_ONLY_TYPED = {"api_key", "cache", "force", "judge_serve", "max_cost", "model", "out", "ray"}
-_ONLY_TYPED |= {"serve", "yes"}
+_ONLY_TYPED = {
+    *("api_key", "cache", "force", "judge_serve", "max_cost", "model", "out", "ray"),
+    *("replace_captions", "serve", "yes"),
+}
 """What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
@@ -379,6 +381,11 @@ def work_of(command: Command) -> Callable[..., None]:
             how = dict(vars(SharedOptions(**shared)))
             for field, step in command.steps.items():
                 values[field] = dict(_step_values(step))
+            in_steps = {name for field in command.steps for name in values[field]}
+            for one in parameters:
+                # A step reads [defaults] too, and after it a table of its own.
+                if one.field in in_steps and ": defaults." in places.get(one.field, ""):
+                    values[one.field] = one.default
             form = how.pop("form_or_csv")
             how["form"] = how["form"] or form
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))

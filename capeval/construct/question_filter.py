@@ -31,7 +31,7 @@ from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import check_output, short_hash, write_jsonl
 from capeval.files.videos import VideoFolder
 from capeval.mcq.answer import default_question_videos
-from capeval.mcq.answering import AnswerWork, Asking, NoReader
+from capeval.mcq.answering import AnswerWork, Asking
 from capeval.mcq.question_files import load_questions, question_file, question_line
 from capeval.mcq.strategies import ReplyToGrade
 from capeval.mcq.view import SharedReader, VideoView, recent_reads
@@ -365,9 +365,7 @@ class QuestionFilter(LongWork[Filtered]):
         return _Variants(
             RunFolder(self.folder / condition),
             self.opened.captioner,
-            NoReader(),
-            lambda: self.meter.spent,
-            asking=Asking(
+            Asking(
                 questions=self._variants,
                 chosen=chosen,
                 path=self._path,
@@ -376,6 +374,7 @@ class QuestionFilter(LongWork[Filtered]):
                 reader_for=(lambda _: reader) if reader else None,
                 decoder=reader.decoder if reader else "none",
             ),
+            lambda: self.meter.spent,
         )
 
     async def prepare(self, locks: Locks) -> WorkEstimate:

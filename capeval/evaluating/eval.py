@@ -28,9 +28,12 @@ from capeval.options import (
     columns_option,
     command,
     declares,
+    frames_option,
     ignore,
     option,
+    prompts_option,
     python_only,
+    repeats_option,
     required,
 )
 from capeval.reporting.report import report
@@ -45,6 +48,7 @@ from capeval.show.numbers import money
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.text import counted, one_line
+from capeval.video import FrameReader
 
 T = TypeVar("T")
 
@@ -63,6 +67,7 @@ class EvaluateOptions:
     videos : Their folder. By default videos/ next to the annotations.
     columns : The columns of captions files: index=clip,caption=text.
     limit : Only the first N videos.
+    run : The only target's run. By default its name.
     model_url : An OpenAI-compatible server of the models.
     serve : Start each model's server, then end it.
     judge : As in `capeval judge`.
@@ -87,11 +92,15 @@ class EvaluateOptions:
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
+    run: str | None = option(None, panel=INPUTS, metavar="NAME")
     model_url: str | None = option(None, panel=MODEL, metavar="URL")
     serve: bool = option(False, panel=MODEL)
+    frames: str | int | FrameReader | None = frames_option()
     judge: str | None = option(None, panel=JUDGE, metavar="NAME")
     judge_url: str | None = option(None, panel=JUDGE, metavar="URL")
     judge_serve: bool = option(False, panel=JUDGE)
+    judge_prompts: FilePath | None = prompts_option(None)
+    repeats: int | None = repeats_option()
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     generating: Mapping[str, Any] | None = python_only(None)
     judging: Mapping[str, Any] | None = python_only(None)
@@ -355,18 +364,22 @@ async def open_evaluating(
     o = replace(options, on_notice=once)
     if not o.targets:
         raise UsageError("name a model, a run or a captions file")
-    common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost}
+    common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost, "run": o.run}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    own = {"runs": o.runs, "serve": o.judge_serve or None, "on_notice": once}
+    own = {"prompts": o.judge_prompts, "repeats": o.repeats, "serve": o.judge_serve or None}
+    own |= {"runs": o.runs, "on_notice": once}
     judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
     o = replace(o, judge_serve=judging.serve)
-    model = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
-    generating = _with_defaults(GenerateOptions, o.generating, **common, **model, runs=o.runs)
+    model: dict[str, Any] = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}
+    model |= {"frames": o.frames, "runs": o.runs}
+    generating = _with_defaults(GenerateOptions, o.generating, **common, **model)
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
-    name, count = Counter(step.target.name for step in steps).most_common(1)[0]
+    targets = [step.target for step in steps]
+    if o.run is not None and [target.name for target in targets] != [o.run]:
+        raise UsageError("--run names the run of one model or captions file; name it alone")
+    name, count = Counter(target.name for target in targets).most_common(1)[0]
     if count > 1:
         raise UsageError(f"{count} of the arguments are the run {name!r}")
-    targets = [step.target for step in steps]
     async with open_judging(judging, targets, offline=dry_run) as session:
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
 

@@ -31,8 +31,8 @@ from capeval.runs.engine import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
-from capeval.runs.sources import Source, from_memory, run_name
-from capeval.schema import Unscored, Usage
+from capeval.runs.sources import from_memory, run_name
+from capeval.schema import Caption, Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_scores, scores_text
 from capeval.scoring.known_agreement import Agreement, agreement_line, known_agreement
@@ -136,7 +136,7 @@ class JudgingSession(LongWork[Judged]):
         """Lock and plan a run, and announce what the user should know before it is judged."""
         work = JudgingWork(target, self.opened, self._options)
         plan, lock = locks.begin(work)
-        self._report(work.source, plan)
+        self._report(work, plan)
         return PlannedRun(target, lock, work, plan), plan
 
     def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
@@ -201,8 +201,11 @@ class JudgingSession(LongWork[Judged]):
         own = run and self.opened.folder_in(run)
         return JudgedRuns(results, known_agreement(own, self._on_notice) if own else None)
 
-    def _report(self, source: Source, plan: JudgingPlan) -> None:
+    def _report(self, work: JudgingWork, plan: JudgingPlan) -> None:
         """Announce what is judged again, and by whom."""
+        source = work.source
+        if plan.replaced is not None and source.run:
+            self._report_replaced(work, source.run, plan.replaced)
         for line in (*source.notices, *source.warnings):
             self._on_notice(line)
         for changed, count in plan.stale.items():
@@ -229,6 +232,22 @@ class JudgingSession(LongWork[Judged]):
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))
 
+    def _report_replaced(
+        self, work: JudgingWork, run: RunFolder, replaced: Sequence[Caption]
+    ) -> None:
+        """Announce how captions differ from those that they replace, and what that outdates."""
+        before = {one.index: one.caption for one in replaced}
+        now = {one.index: one.caption for one in work.source.captions}
+        changed = sum(before.get(index, text) != text for index, text in now.items())
+        self._on_notice(
+            f"{run.name}: {counted(changed, 'caption')} changed, {len(now.keys() - before):,} new, "
+            f"{len(before.keys() - now):,} removed; the former are kept in {run.captions_before()}"
+        )
+        for folder in run.judges():
+            if folder.path != self.opened.folder_in(run).path and (count := work.outdated(folder)):
+                what = f"{counted(count, 'stored verdict')} of {folder.path.name} outdated"
+                self._on_notice(Loss(f"{run.name}: {what}; repeat `capeval judge` with that judge"))
+
 
 @asynccontextmanager
 async def open_judging(
@@ -252,7 +271,7 @@ def targets_of(options: RunOptions) -> Targets:
     annotations = options.annotations
     path = str(annotations) if isinstance(annotations, str | Path) else None
     o = options
-    return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns)
+    return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns, o.replace_captions)
 
 
 def _target(options: JudgeOptions) -> Target:
@@ -267,8 +286,14 @@ def _target(options: JudgeOptions) -> Target:
         return targets[0]
     if annotations is None:
         raise UsageError("annotations are needed to judge captions")
-    name, runs, ignore = options.run, Path(options.runs), options.ignore_unknown
-    given = partial(from_memory, captions, annotations, ignore_unknown=ignore)
+    name, runs = options.run, Path(options.runs)
+    given = partial(
+        from_memory,
+        captions,
+        annotations,
+        ignore_unknown=options.ignore_unknown,
+        replaces=options.replace_captions,
+    )
     run = RunFolder(runs / run_name(name)) if name else None
     return Target(name or "captions", partial(given, run=run), run)
 

@@ -179,12 +179,14 @@ class JudgingPlan(Plan[Judgment]):
     """`todo` are pairs of annotation and caption.
 
     `begun` are the judgments of these whose finished repeats count; `stale` counts the verdicts on
-    texts that have changed, by what has changed; `expected` is the most that each stage takes.
+    texts that have changed, by what has changed; `expected` is the most that each stage takes;
+    `replaced` are the run's captions so far, if others replace them.
     """
 
     begun: Mapping[str, Judgment] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
     expected: Mapping[Stage, Usage] = field(default_factory=dict)
+    replaced: Sequence[Caption] | None = None
 
 
 class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
@@ -212,11 +214,11 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         """Load the captions and compare them with the stored verdicts."""
         o, judge = self._options, self._opened.judge
         self.source = source = self.target.load()
-        source.check()
+        replaced = source.check()
         self.folder = self._opened.folder_in(source.run) if source.run else None
         # A resumed run keeps its number of repeats unless another one is given.
         self._repeats = o.repeats or (self.folder and self.folder.repeats) or 1
-        self.unchanged = self._fingerprint_if_unchanged()
+        self.unchanged = self._fingerprint_if_unchanged() if replaced is None else None
         if self.unchanged:
             return JudgingPlan(source.name, {}, [])
         self._lines = load_judgments(self.folder.judgments) if self.folder else {}
@@ -239,7 +241,18 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         chosen = select(source.captions, attrgetter("index"), only=o.only, limit=o.limit)
         left = left_of(chosen, kept, attrgetter("index"))
         todo = [(by_index[caption.index], caption) for caption in left]
-        return JudgingPlan(source.name, kept, todo, begun, stale, self._expected(todo, begun))
+        expected = self._expected(todo, begun)
+        return JudgingPlan(source.name, kept, todo, begun, stale, expected, replaced)
+
+    def outdated(self, folder: JudgeFolder) -> int:
+        """Return how many verdicts of another judge are on texts that have changed."""
+        captions = {caption.index: caption for caption in self.source.captions}
+        stored = load_judgments(folder.judgments)
+        return sum(
+            isinstance(judged := stored.get(one.index), Scored)
+            and changed_since(judged, one, captions.get(one.index)) is not None
+            for one in self.source.annotations
+        )
 
     def _expected(
         self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]

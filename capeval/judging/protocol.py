@@ -33,7 +33,9 @@ from capeval.options import (
     declares,
     ignore,
     option,
+    prompts_option,
     python_only,
+    repeats_option,
     required,
 )
 from capeval.runs.concurrency import in_thread
@@ -58,12 +60,9 @@ class JudgingOptions(EndpointOptions):
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
         judge of an installed package. By default gpt-6-luna, or the server's only model.
-    prompts : A prompt set, a folder with one, or tuna:CHECKOUT.
     explain : Ask for reasons, which `inspect` shows. Counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, where it is known.
-    repeats : Judge each caption N times; the majority counts. By default as often as before, or
-        once.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice, such as that a judge is retired soon.
     """
@@ -76,10 +75,10 @@ class JudgingOptions(EndpointOptions):
         panel=JUDGE,
         metavar="NAME",
     )
-    prompts: str | Path = option(DEFAULT_PROMPTS, panel=JUDGE, metavar="NAME")
+    prompts: str | Path = prompts_option(DEFAULT_PROMPTS)
     explain: bool = option(False, panel=JUDGE)
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
-    repeats: int | None = option(None, panel=JUDGE, metavar="N", min=1, max=100)
+    repeats: int | None = repeats_option()
     progress: Progress | None = python_only(None, method="update", shown=False)
     on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
@@ -93,6 +92,7 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
     annotations : A file, tuna or sample. By default the run's.
     run : The captions file's run. By default its stem.
     columns : The columns of captions: index=clip,caption=text.
+    replace_captions : Replace the run's captions with the file's; the former are kept.
     """
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -110,6 +110,7 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
         metavar="NAME",
     )
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
+    replace_captions: bool = option(False, panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
     timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
 

@@ -12,10 +12,11 @@ from capeval.captioners.asking_session import AskingSession, choose_model, open_
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
+from capeval.captioners.ray_pool import open_on_ray
 from capeval.errors import UsageError
 from capeval.files.annotations import is_benchmark, videos_of
 from capeval.files.videos import VideoFolder
-from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
+from capeval.mcq.answering import Answers, AnswerWork, Asking, takes_subtitles
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.mcq.responses import MCQ
 from capeval.mcq.tags import benchmark_name, with_tags
@@ -105,14 +106,14 @@ async def open_answering(
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             options.on_notice(line)
-        work = AnswerWork(
-            run, captioner, NoReader(), lambda: opened.meter.spent, asking=asking, shard=shard
-        )
+        work = AnswerWork(run, captioner, asking, lambda: opened.meter.spent, shard=shard)
         return AskingSession(work, opened, _seen(options, work.settings))
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_of(entry.name) if entry else None
-    async with open_session(options, run, session, dry_run=dry_run) as opened:
+    async with open_on_ray(options, session) or open_session(
+        options, run, session, dry_run=dry_run
+    ) as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import ValidationError
 
@@ -130,48 +130,48 @@ class QuestionJob(Job):
     """A question; with `folds_system`, a system prompt is put in front of the prompt."""
 
     question: Question = field(kw_only=True)
-    asking: Asking = field(kw_only=True)
     folds_system: bool = field(default=False, kw_only=True)
     kind: ClassVar[Literal["caption", "answer"]] = "answer"
 
     def read(self, reader: FrameReader, cancel: threading.Event | None = None) -> FrameSet:
-        del reader
-        if self.asking.reader_for is None:
+        asking = cast(Asking, reader)
+        if asking.reader_for is None:
             return no_frames()
-        frames = self.asking.reader_for(self.question).read(self.path, cancel=cancel)
-        return self.asking.view.reorder(frames, self.question)
+        frames = asking.reader_for(self.question).read(self.path, cancel=cancel)
+        return asking.view.reorder(frames, self.question)
 
-    def asked(self, times: Sequence[float]) -> Prompt:
+    def asked(self, times: Sequence[float], asking: Asking) -> Prompt:
         """Return the prompt for frames at these times (in seconds)."""
-        view = self.asking.view
+        view = asking.view
         return question_prompt(
             self.question,
             frames=None if view.blind else len(times),
             policy=view.policy_name(self.question),
-            subtitles=self.asking.subtitles_at(self.question, times),
+            subtitles=asking.subtitles_at(self.question, times),
         )
 
-    def is_answered_by(self, stored: Response) -> bool:
+    def is_answered_by(self, stored: Response, asking: Asking) -> bool:
         """Return whether a response is to this prompt, with these frames of this video.
 
         The subtitles may have changed, or the column that names the frame.
         """
         return (
-            not self.asking.view.showed_another(self.question, stored.frames)
-            and stored.call.get("prompt") == self.asked(stored.frames.get("times", ())).hash
+            not asking.view.showed_another(self.question, stored.frames)
+            and stored.call.get("prompt") == self.asked(stored.frames.get("times", ()), asking).hash
             and (not self.video or stored.call.get("video") == self.video)
         )
 
-    def request(self, frames: FrameSet) -> CaptionRequest:
+    def request(self, frames: FrameSet, reader: FrameReader) -> CaptionRequest:
         """Return the request to the model.
 
         Shuffled frames get the times of the ordered ones: some models are shown the times.
         """
-        prompt = self.asked(frames.times)
+        asking = cast(Asking, reader)
+        prompt = self.asked(frames.times, asking)
         folded = f"{prompt.system}\n\n{prompt.text}" if prompt.system else prompt.text
-        texts = scored_texts(self.question.options) if self.asking.likelihood else {}
+        texts = scored_texts(self.question.options) if asking.likelihood else {}
         return replace(
-            super().request(frames),
+            super().request(frames, reader),
             prompt=folded if self.folds_system else prompt.text,
             indices=tuple(sorted(frames.indices)),
             times=tuple(sorted(frames.times)),
@@ -180,30 +180,35 @@ class QuestionJob(Job):
             continuations=tuple(text for several in texts.values() for text in several),
         )
 
-    def record(self, frames: FrameSet, policy: str) -> dict[str, Any]:
+    def record(self, frames: FrameSet, reader: FrameReader) -> dict[str, Any]:
         """Return the record of the frames in a response, in the order of the prompt."""
-        view, policy = self.asking.view, self.asking.view.policy_name(self.question)
-        record: dict[str, Any] = {"policy": policy}
-        if self.asking.reader_for is not None:
-            record = super().record(frames, policy) | {"order": view.order}
+        asking = cast(Asking, reader)
+        view, record = asking.view, dict[str, Any]()
+        if asking.reader_for is not None:
+            record = super().record(frames, reader) | {"order": view.order}
+        record |= {"policy": view.policy_name(self.question)}
         if view.single:
             record["single"] = view.single
-        if self.asking.subtitles and self.asking.subtitles.of(self.question.video):
-            record["subtitles"] = len(self.asking.subtitles_at(self.question, frames.times))
+        if asking.subtitles and asking.subtitles.of(self.question.video):
+            record["subtitles"] = len(asking.subtitles_at(self.question, frames.times))
         return record
 
     def response(
-        self, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any], settings: str
+        self,
+        outcome: Captioned | Uncaptioned,
+        frames: Mapping[str, Any],
+        settings: str,
+        asking: Asking,
     ) -> Response:
         """Return an outcome as a response; `settings` is the id of the run's settings."""
         likelihood = None
-        if isinstance(outcome, Captioned) and self.asking.likelihood:
+        if isinstance(outcome, Captioned) and asking.likelihood:
             likelihood = self._likelihoods(outcome.likelihoods or ())
             if likelihood is None:
                 outcome = Uncaptioned(self.index, "the model did not score every option")
         if isinstance(outcome, Uncaptioned):
             return Response.to(self.question, None, reason=outcome.reason, frames=frames)
-        prompt = self.asked(frames.get("times", ()))
+        prompt = self.asked(frames.get("times", ()), asking)
         call = {
             "template": prompt.template,
             "prompt": prompt.hash,
@@ -233,7 +238,7 @@ class QuestionJob(Job):
 
 @dataclass(frozen=True)
 class Asking:
-    """The questions of a run, and how they are asked.
+    """The questions of a run, and how they are asked: the reader of the work as a whole.
 
     Attributes
     ----------
@@ -251,6 +256,7 @@ class Asking:
     decoder: str
     likelihood: bool = False
     subtitles: SubtitleFiles | None = None
+    policy = "the questions' own"
 
     @property
     def without_subtitles(self) -> int:
@@ -303,6 +309,10 @@ class Asking:
         )
         return found
 
+    def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+        del cancel
+        raise AssertionError(f"{path}: each question has a reader of its own")
+
     def subtitles_at(self, question: Question, times: Sequence[float]) -> tuple[str, ...]:
         cues = self.subtitles.of(question.video) if self.subtitles else None
         return subtitles_at(cues or (), times)
@@ -349,16 +359,6 @@ class Answers(StoredResult):
         return self.left
 
 
-class NoReader:
-    """The reader of the work as a whole: each question has a reader of its own."""
-
-    policy = decoder = "the question's own"
-
-    def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-        del cancel
-        raise AssertionError(f"{path}: each question has a reader of its own")
-
-
 @dataclass
 class AnswerWork(StoredWork[Response, Answers]):
     """Answers the questions of a run with one model."""
@@ -369,11 +369,11 @@ class AnswerWork(StoredWork[Response, Answers]):
     # Of a letter or a short sentence; models that reason write more.
     tokens = 16
 
-    asking: Asking = field(kw_only=True)
+    reader: Asking
     questions: Mapping[str, Question] = field(init=False)
 
     def __post_init__(self) -> None:
-        asking = self.asking
+        asking = self.reader
         self.videos = asking.videos
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
@@ -404,7 +404,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         question = self.questions.get(stored.id)
         if question is None:
             raise InputError(
-                f"answers {shown(stored.id)}, which {self.asking.path} does not have; "
+                f"answers {shown(stored.id)}, which {self.reader.path} does not have; "
                 "choose another --run"
             )
         if stored.reply is not None and stored.call.get("settings") != expected:
@@ -422,7 +422,7 @@ class AnswerWork(StoredWork[Response, Answers]):
             return
         before = self.run.read_manifest().get("questions")
         path = before.get("path") if isinstance(before, dict) else None
-        if path is not None and path != self.asking.path:
+        if path is not None and path != self.reader.path:
             raise InputError(
                 f"answers other questions with the same ids, from {shown(path)}; "
                 "choose another --run",
@@ -432,7 +432,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def fits(self, stored: Stored[Response], video: Mapping[str, Any] | None) -> bool:
         job = self.job(stored.index, Path(), video or {})
         return _is_same(stored.value, job.question) and (
-            stored.reason is not None or job.is_answered_by(stored.value)
+            stored.reason is not None or job.is_answered_by(stored.value, self.reader)
         )
 
     def job(self, index: str, path: Path, video: Mapping[str, Any]) -> QuestionJob:
@@ -440,7 +440,6 @@ class AnswerWork(StoredWork[Response, Answers]):
         return QuestionJob(
             *(index, path, question.question + "".join(question.options), video),
             question=question,
-            asking=self.asking,
             folds_system=not getattr(self.captioner, "takes_system_prompts", False),
         )
 
@@ -462,7 +461,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         settings: Mapping[str, Any],
     ) -> Stored[Response]:
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _stored(job.response(outcome, frames, settings_id(settings)))
+        return _stored(job.response(outcome, frames, settings_id(settings), self.reader))
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
         return _stored(Response.to(self.questions[index], None, reason=reason))
@@ -475,7 +474,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         return Answers(
             **self.common(finished, Answers.not_reached),
             responses=tuple(done[index].value for index in self.mine() if index in done),
-            without_subtitles=self.asking.without_subtitles,
+            without_subtitles=self.reader.without_subtitles,
         )
 
 

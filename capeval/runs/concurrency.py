@@ -215,6 +215,10 @@ class Recent(Generic[T]):
                 raise
         return future.result()
 
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        # In another process it begins empty.
+        return partial(Recent, self._keep, size=self._size, most=self._most), ()
+
     def _is_full(self) -> bool:
         done = (one for one in self._futures.values() if one.done() and not one.exception())
         return sum(self._size(one.result()) for one in done) > self._most

@@ -18,6 +18,7 @@ from capeval.files.jsonl import (
     dumps,
     numbered_lines,
     parse_json,
+    read_bytes,
     read_text,
     reading,
     remove_empty,
@@ -174,6 +175,11 @@ class RunFolder:
         with reading():
             shards = [file_of(self.path, "captions", shard) for shard in shards_in(self.path)]
         return [file for file in (self.captions, *shards) if _is_file(file)]
+
+    def captions_before(self) -> Path:
+        """Return the file that keeps the present captions after others have replaced them."""
+        digest = hashlib.sha256(read_bytes(self.captions)).hexdigest()
+        return self.path / f"captions.BEFORE-{digest[:12]}.jsonl"
 
     def exists(self) -> bool:
         """Return whether there are captions, or a folder that may not be read."""

@@ -308,6 +308,7 @@ class Targets:
     ignore_unknown: bool
     run: str | None = None
     columns: Mapping[str, str] | None = None
+    replaces: bool = False
 
     def named(self, names: Sequence[FilePath], doing: str, on_notice: Notices) -> list[Target]:
         """Return what is named; without a name every run, or the sample."""
@@ -347,7 +348,7 @@ class Targets:
             name = found.stem if self.run is None else self.run
             return [self._file(found, self.annotations, name)]
         if self.run and self.run != found.name:
-            raise UsageError(f"{name_or_path} is a run already; --run names that of a file")
+            raise InputError("is a run already; --run names that of a file", file=name_or_path)
         return [self._folder(found)]
 
     def _file(self, path: Path, annotations: str | None, name: str) -> Target:
@@ -363,10 +364,13 @@ class Targets:
             name=name,
             ignore_unknown=self.ignore_unknown,
             columns=self.columns,
+            replaces=self.replaces,
         )
         return self._target(RunFolder(self.runs / run_name(name)), path, load)
 
     def _folder(self, run: RunFolder, *, is_named: bool = True) -> Target:
+        if self.replaces:
+            raise UsageError(f"{run} is a run; --replace-captions needs the file of its captions")
         load = partial(from_run, run, self.annotations, ignore_unknown=self.ignore_unknown)
         return self._target(run, run.path, load, is_named=is_named)
 

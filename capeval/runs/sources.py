@@ -28,7 +28,14 @@ from capeval.files.captions import (
     known_captions,
     read_captions,
 )
-from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
+from capeval.files.jsonl import (
+    Stamp,
+    read_bytes,
+    stamp_of,
+    validated_records,
+    write_atomic,
+    write_jsonl,
+)
 from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption, Video
@@ -56,6 +63,8 @@ class Source:
     """How the captions file was read, if another program wrote it."""
     is_assumed: bool = False
     """Whether some captions stand in for captions that a model is yet to write."""
+    replaces: bool | None = None
+    """Whether these captions replace others of the run; None if they never can."""
 
     @property
     def warnings(self) -> list[str]:
@@ -70,20 +79,33 @@ class Source:
         """The hash of the indexes and texts."""
         return captions_hash(self.captions)
 
-    def check(self) -> None:
-        """Raise `InputError` if a run of this name has other captions."""
+    def check(self) -> tuple[Caption, ...] | None:
+        """Return the captions that these replace, None if a run of this name has no others.
+
+        Raises `InputError` if they are not to be replaced.
+        """
         if self.run is None or self.origin is None or not self.run.exists():
-            return
-        if captions_hash(self.run.read_captions()) != self.captions_hash:
-            raise InputError(
-                f"has different captions from {self.origin}; choose another name with --run",
-                file=self.run.path,
-            )
+            return None
+        others = self.run.read_captions()
+        if captions_hash(others) == self.captions_hash:
+            return None
+        # What a model wrote is continued by that model alone.
+        can_replace = self.replaces is not None and "generation" not in self.run.read_manifest()
+        if self.replaces and can_replace:
+            return others
+        way = "; choose another name with --run"
+        if can_replace:
+            way += ", or replace them with `capeval judge --replace-captions`"
+        raise InputError(f"has different captions from {self.origin}{way}", file=self.run.path)
 
     def store(self) -> None:
-        """Write the manifest, and the captions if the run has none; call `check` before."""
+        """Write the manifest, and the captions if the run has none or others; call `check` before.
+
+        Captions that are replaced are kept.
+        """
         if self.run is None:
             return
+        is_replaced = self.check() is not None if self.replaces else False
         manifest = self.run.read_manifest()
         annotations, captions = len(self.annotations), len(self.captions)
         manifest["annotations"] = {
@@ -96,7 +118,9 @@ class Source:
             manifest["captions"] = source
         # After a kill between the two, the run may still take other captions.
         self.run.write_manifest(manifest)
-        if not self.run.exists():
+        if is_replaced and not (kept := self.run.captions_before()).exists():
+            write_atomic(kept, read_bytes(self.run.captions))
+        if is_replaced or not self.run.exists():
             lines = (caption.model_dump(exclude_none=True) for caption in self.captions)
             write_jsonl(self.run.captions, lines)
 
@@ -156,6 +180,7 @@ def from_file(
     name: str,
     ignore_unknown: bool = False,
     columns: Mapping[str, str] | None = None,
+    replaces: bool = False,
 ) -> Source:
     """Return the captions of a file, in any layout, as the run `name`."""
     if annotations_path is None:
@@ -165,7 +190,10 @@ def from_file(
     captions, skipped = _known(found.captions, annotations, path, ignore_unknown)
     run = RunFolder(runs / run_name(name))
     notices = (*found.notices, *skipped)
-    source = Source(name, run, annotations, captions, str(annotations_path), str(path), notices)
+    source = Source(
+        *(name, run, annotations, captions, str(annotations_path), str(path), notices),
+        replaces=replaces,
+    )
     source.check()
     return source
 
@@ -267,6 +295,7 @@ def from_memory(
     *,
     run: RunFolder | None = None,
     ignore_unknown: bool = False,
+    replaces: bool = False,
 ) -> Source:
     """Return captions in memory as a source; with a `run` they are stored."""
     if isinstance(annotations, str | Path):
@@ -275,9 +304,8 @@ def from_memory(
         path, loaded = "memory", annotations_in_memory(annotations)
     given = captions_in_memory(captions)
     known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
-    return Source(
-        run.name if run else "captions", run, loaded, known, path, "memory", given.notices
-    )
+    name = run.name if run else "captions"
+    return Source(name, run, loaded, known, path, "memory", given.notices, replaces=replaces)
 
 
 def default_videos(annotations_path: str, *, needed: bool = False) -> Path:

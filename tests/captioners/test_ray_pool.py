@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import capeval
 from capeval.captioners import CaptionRequest
 from capeval.captioners.ray_pool import LOST
 from capeval.errors import UsageError
+from tests.mcq.answering import own_folder
 from tests.world import Said, environment, install, installed, start, typed
 from tests.world import lines as read_lines
 
@@ -48,6 +49,12 @@ class Ending(Slow):
                 raise RuntimeError("no kernel image")
         return super().caption(requests)
 '''
+# Every worker loads torchvision as the process of the tests does; see conftest.py.
+LIKE_THE_TESTS = """
+import sys
+from tests.torchvision_operators import DefinedBeforeImport
+sys.meta_path.insert(0, DefinedBeforeImport())
+"""
 # As `--ray local` starts it; it ends with its standard input.
 CLUSTER = """
 import os, sys
@@ -67,6 +74,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("ray")
     points = "[capeval.captioners]\nslow-vlm = slow_vlm:Slow\nending-vlm = slow_vlm:Ending\n"
     site = install(folder, "slow_vlm", PLUGIN, points)
+    (site / "sitecustomize.py").write_text(LIKE_THE_TESTS, encoding="utf-8")
     variables = {
         "PYTHONPATH": f"{environment(folder)['PYTHONPATH']}:{site}",
         "RAY_OVERRIDE_RESOURCES": '{"CPU": 2}',
@@ -131,6 +139,38 @@ async def test_a_run_that_is_stopped_goes_on_without_ray_to_the_same_files(
     ]
     ids = {manifest.pop("id") for manifest in manifests}
     assert (len(ids), manifests[0]) == (2, manifests[1])
+
+
+async def test_answers_and_likelihoods_are_those_without_ray_after_a_kill_too(
+    tmp_path: Path, cluster: Cluster, checkpoint: Callable[[str], Path]
+) -> None:
+    address, _, variables = cluster
+    questions = own_folder(tmp_path / "q", *({"question": f"Where {n}?"} for n in range(12)))
+    command = (
+        *("mcq", "answer", "--model", str(checkpoint("qwen2-vl")), "--questions", str(questions)),
+        *("--frames", "4", "--likelihood", "--max-new-tokens", "4", "--json", "--run"),
+    )
+    runs = tmp_path / "runs" / "mcq" / "own"
+    plain = await asyncio.to_thread(typed, tmp_path, *command, "plain", env=environment(tmp_path))
+    assert plain.code == 0, plain.err
+    pooled = (*command, "pool", "--ray", address)
+    process = await start(tmp_path, *pooled, **variables)
+    ending = asyncio.ensure_future(process.communicate())
+    file = runs / "pool" / "responses.jsonl"
+    while not (file.exists() and read_lines(file)):
+        assert process.returncode is None, await ending
+        await asyncio.sleep(0.01)
+    process.kill()
+    await ending
+    kept = len(read_lines(file))
+    assert 0 < kept < 12
+    process = await start(tmp_path, *pooled, **variables)
+    out, err = await process.communicate()
+    assert process.returncode == 0, err
+    assert json.loads(out)["new"] == 12 - kept
+    responses = read_lines(file)
+    assert responses == read_lines(runs / "plain" / "responses.jsonl")
+    assert len({tuple(one["likelihood"]["text"]) for one in responses}) > 1
 
 
 async def test_a_video_that_ends_its_worker_is_left_without_a_caption(

@@ -83,7 +83,7 @@ def test_the_help_shows_what_the_file_sets(
         ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
-            for name in ("api_key", "force", "judge_serve", "max_cost", "model", "out", "ray")
+            for name in ("api_key", "force", "judge_serve", "max_cost", "ray", "replace_captions")
         ),
     ],
 )  # fmt: skip

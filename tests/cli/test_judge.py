@@ -110,6 +110,56 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     assert list(now) == VIDEOS
 
 
+def test_a_corrected_file_replaces_the_captions_of_its_run(
+    work: Workspace, endpoint: Endpoint
+) -> None:
+    work.judge()
+    assert work.run("judge", "captions", "--judge", "lexical").code == 0
+    run, stored = work.judged.parent, work.judgments()
+    first = (run / "captions.jsonl").read_bytes()
+    lines = [caption(number) for number in range(1, 12)]
+    lines[4]["caption"] = "A dog unit005 barks at the runner. It sits."
+    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert "or replace them with `capeval judge --replace-captions`" in complaint(work.judge())
+
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    dry = work.judge("--replace-captions", "--dry-run")
+    assert (dry.code, "captions: 1 caption to judge" in dry.out) == (0, True), dry.err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+    done = work.judge("--replace-captions")
+    assert (done.code, endpoint.calls()) == (0, 39), done.err
+    (kept,), (lexical,) = run.glob("captions.BEFORE-*.jsonl"), run.glob("lexical*")
+    assert kept.read_bytes() == first
+    for line in (
+        "captions: 1 caption changed, 0 new, 1 removed; the former are kept in runs/captions/"
+        + kept.name,
+        "captions: 1 stored verdict outdated (another caption of this video was judged",
+        f"captions: 1 stored verdict of {lexical.name} outdated; repeat `capeval judge`",
+    ):
+        assert line in done.err
+    now = work.judgments()
+    assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
+    # From now on these are the run's captions, and the earlier ones can come back.
+    again = work.judge()
+    assert (again.code, endpoint.calls()) == (0, 39), again.err
+    work.fill(12)
+    assert work.judge("--replace-captions", "--json").json["captions"]["counts"]["scored"] == 12
+    assert len([*run.glob("captions.BEFORE-*.jsonl")]) == 2
+    assert (kept.read_bytes(), (run / "captions.jsonl").read_bytes()) == (first, first)
+
+
+def test_captions_that_no_file_can_replace(work: Workspace) -> None:
+    work.judge("--limit", "1")
+    refused = work.judge("captions", "--replace-captions")
+    assert "is a run; --replace-captions needs the file of its captions" in complaint(refused)
+    manifest = work.judged.parent / "manifest.json"
+    manifest.write_text('{"generation": {"model": "captions"}}', encoding="utf-8")
+    work.write("captions.jsonl", json.dumps(caption(0)))
+    refused = work.judge("--replace-captions")
+    assert complaint(refused).endswith("captions.jsonl; choose another name with --run")
+
+
 @pytest.mark.parametrize("mood", ["key", "quota", "model"])
 def test_what_no_call_can_overcome_is_one_line(
     mood: str, work: Workspace, endpoint: Endpoint

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 
 import capeval
+from capeval.files.packaged import packaged
 from capeval.runs.folder import RunFolder
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure
 from tests.world import Said, typed
 from tests.world import capeval as command
+from tests.world import lines as read_lines
 
 SAMPLE = ("--annotations", "sample", "--judge", "judge-model")
 FAST = '[commands.generate]\nframes = "2"\ngpus = 8\n[commands.report]\nframes = 0\n'
@@ -143,6 +146,8 @@ def test_a_model_in_this_process_is_not_loaded_for_a_finished_run(tmp_path: Path
         (("ours.jsonl", "./ours.jsonl", "--annotations", "sample"), "2 of the arguments are"),
         (("m", "--model-url", "http://127.0.0.1:9/v1", "--max-cost", "1"), "needs the price of m"),
         (("qwen2.5-vl-7b", "--videos", "nowhere"), "nowhere: does not exist"),
+        (("ours.jsonl", "qwen2.5-vl-7b", "--run", "x"), "--run names the run of one model or cap"),
+        (("sample", "--run", "x"), "--run names the run of one model or captions file"),
     ],
 )
 def test_mistakes_are_one_line_before_anything_is_done(
@@ -185,6 +190,38 @@ async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -
         assert "sk-mine" not in str(server.headers)
     file = tmp_path / "runs" / "my-vlm" / "judge-model@tuna-cap-v1" / "judgments.jsonl"
     assert len(json.loads(file.read_text().splitlines()[0])["repeats"]) == 2
+
+
+async def test_frames_repeats_prompts_and_the_run_are_those_of_the_steps(tmp_path: Path) -> None:
+    # Of a step's own table, [defaults] and the command line, in this order the last one wins.
+    (tmp_path / "capeval.toml").write_text(
+        '[defaults]\nrepeats = 3\nframes = "4"\n[commands.judge]\nrepeats = 2\n'
+        "[commands.report]\nframes = 0"
+    )
+    copytree(packaged("prompts") / "tuna-cap-v1", tmp_path / "mine")
+    more = ("--limit", "1", "--judge-prompts", "./mine")
+    async with LoopbackServer(both) as server:
+        first = await evaluated(tmp_path, server, "my-vlm", *more)
+        other = await evaluated(tmp_path, server, "my-vlm", *more, "--run", "b", "--frames", "3")
+        again = await evaluated(
+            *(tmp_path, server, "my-vlm", *more, "--run", "b", "--frames", "3", "--repeats", "1")
+        )
+    captions(tmp_path)
+    named = await command(
+        *(tmp_path, "eval", "ours.jsonl", "--run", "c", "--annotations", "sample"),
+        *("--judge", "lexical"),
+    )
+    made = (first, other, again, named)
+    assert [one.code for one in made] == [0, 0, 0, 0], [one.err for one in made]
+    runs = tmp_path / "runs"
+    assert {path.name for path in runs.iterdir()} == {"my-vlm", "b", "c"}
+    frames = [read_lines(runs / run / "captions.jsonl")[0]["frames"] for run in ("my-vlm", "b")]
+    assert [one["policy"] for one in frames] == ["4", "3"]
+    asked = [
+        json.loads((runs / run / "judge-model@mine/judge.json").read_text())
+        for run in ("my-vlm", "b")
+    ]
+    assert [one["repeats"] for one in asked] == [2, 1]
 
 
 async def test_a_run_stays_locked_from_its_captions_to_its_report(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,26 @@ def test_a_run_that_was_half_written_takes_other_captions(
     source(run, CAPTIONS).store()
     assert list(load_captions(run.captions)) == CAPTIONS
     assert run.read_manifest()["captions"]["count"] == 2
+
+
+@pytest.mark.parametrize("step", ["write_atomic", "write_jsonl", "write_manifest"])
+def test_a_replacement_that_was_killed_loses_nothing(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before, others = run.captions.read_bytes(), replace(source(run, CAPTIONS[:1]), replaces=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder if step == "write_manifest" else sources, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            others.store()
+    assert run.captions.read_bytes() == before
+    kept = run.captions_before()
+    others.store()
+    assert kept.read_bytes() == before
+    assert list(load_captions(run.captions)) == CAPTIONS[:1]
+    assert run.read_manifest()["captions"]["count"] == 1
 
 
 UNSCORED = '{"index": "a", "status": "unscored", "reason": "timed out"}\n'
