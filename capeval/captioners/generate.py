@@ -16,17 +16,16 @@ from capeval.captioners.pipeline import Job, caption_videos, is_empty
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.captioners.ray_pool import RayPool, open_ray
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.config import packaged
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import VideoFolder, annotations_hash
 from capeval.files.jsonl import as_stored, read_text
-from capeval.files.packaged import filled, packaged, tag_free_json
-from capeval.files.videos import VideoFolder
 from capeval.options import INPUTS, MODEL, command, declares, option
 from capeval.runs.engine import Finished, Labels, Stored, functions, select
 from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
-from capeval.text import nearest, shown
+from capeval.text import filled, nearest, shown, tag_free_json
 from capeval.video import FrameReader, open_reader
 
 

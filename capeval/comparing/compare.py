@@ -52,12 +52,11 @@ from capeval.schema import RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES, measures
 from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
-from capeval.scoring.signature import unlikeness
+from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.show.result import write
-from capeval.stats import Value, difference_intervals
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
-from capeval.stats.values import Floats
+from capeval.stats.values import Floats, Value, difference_intervals
 from capeval.text import both_ends, one_line
 
 RESAMPLES = 10_000

@@ -26,8 +26,7 @@ from capeval.scoring.scores import (
     bucket_rows,
     is_narrow,
 )
-from capeval.scoring.signature import Signature
-from capeval.show.formats import Format, rendered
+from capeval.scoring.verdicts import Signature
 from capeval.show.numbers import (
     letter_of,
     p_equation,
@@ -38,7 +37,7 @@ from capeval.show.numbers import (
     share,
     thousands,
 )
-from capeval.show.result import Result
+from capeval.show.result import Format, Result, rendered
 from capeval.show.table import (
     COUNT,
     P_VALUE,

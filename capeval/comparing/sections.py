@@ -14,10 +14,9 @@ from capeval.errors import CapevalError
 from capeval.files.jsonl import read_text
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import VIEWS, ScoreRow, highest_of
-from capeval.show.formats import Format, csv_text, natural_widths, one_screen, print_pages
 from capeval.show.numbers import thousands, whole_percent
-from capeval.show.result import Result
-from capeval.show.table import Page, Table, with_more
+from capeval.show.result import Format, Result, csv_text
+from capeval.show.table import Page, Table, natural_widths, one_screen, print_pages, with_more
 from capeval.text import Loss, counted
 
 if TYPE_CHECKING:

@@ -25,11 +25,10 @@ from capeval.correlation.joining import (
 )
 from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import annotations_hash, hint_of, look_alike
 from capeval.files.jsonl import check_json, check_output
 from capeval.files.ratings import Key, LabelTable, MetricScores, RatingTable, load_human
 from capeval.files.tables import check_all_found, ignored_columns
-from capeval.files.videos import hint_of, look_alike
 from capeval.options import (
     FilePath,
     Notices,

@@ -12,6 +12,7 @@ import numpy as np
 
 from capeval.correlation.fields import Notice
 from capeval.errors import InputError, UsageError
+from capeval.files.annotations import hint_of, look_alike
 from capeval.files.judgments import caption_hash
 from capeval.files.ratings import (
     IfMissing,
@@ -21,7 +22,6 @@ from capeval.files.ratings import (
     caption_name,
     load_metrics,
 )
-from capeval.files.videos import hint_of, look_alike
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around

@@ -9,15 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
+from capeval.files.annotations import VideoFolder
 from capeval.files.checking import SetCheck, Totals, check_annotations
-from capeval.files.videos import VideoFolder
 from capeval.options import command, declares, option, required, takes
 from capeval.runs.sources import annotations_file
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Annotation
-from capeval.show.formats import print_line, print_pages
 from capeval.show.numbers import tenths
 from capeval.show.result import Result
-from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns
+from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns, print_line, print_pages
 from capeval.text import counted
 
 # Of warnings; problems are always printed, all of them.

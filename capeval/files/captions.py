@@ -14,6 +14,7 @@ In all other files, `COLUMNS` says which column is which.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ne
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
+from capeval.files.annotations import KnownVideos, hint_of, look_alike, path_parts
 from capeval.files.jsonl import (
     dumps,
     json_object,
@@ -38,11 +40,8 @@ from capeval.files.tables import (
     is_table,
     read_table,
 )
-from capeval.files.videos import KnownVideos, hint_of, look_alike, path_parts
-from capeval.schema import Annotation, Caption, Video
-from capeval.schema.annotation import id_text
-from capeval.text import Loss, counted, listed, nearest, shown
-from capeval.thinking import caption_in
+from capeval.schema import Annotation, Caption, Video, id_text
+from capeval.text import Loss, after_thinking, counted, listed, nearest, shown
 
 COLUMNS = {
     "index": ("index", "video_id", "id", "video"),
@@ -367,6 +366,43 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
             if isinstance(text, str) or is_id:
                 found[column] = str(id_text(text))
     return found
+
+
+# ---- The caption in a model's reply --------------------------------------------------------------
+
+REASONING_REMOVED = "the model's reasoning in front of the caption was removed"
+
+# GLM's models put their answer between these.
+_ANSWER = re.compile(
+    r"<answer>(?P<tag>.*?)(?:</answer>)?|<\|begin_of_box\|>(?P<box>.*?)(?:<\|end_of_box\|>)?",
+    re.DOTALL,
+)
+
+
+def caption_in(text: str) -> str:
+    """Return the caption in a reply, without the reasoning that some servers leave in front of it.
+
+    Raises `ReplyError` if there is nothing else, or if it is not clear where the reasoning ends.
+
+    >>> caption_in("<think>A dog?</think> A dog runs.")
+    'A dog runs.'
+    >>> caption_in("<think>A dog?</think><answer>A dog runs.</answer>")
+    'A dog runs.'
+    """
+    caption = after_thinking(text)
+    if caption is None:
+        raise ReplyError("it is not clear where the reasoning ends and the caption begins")
+    if text.strip() and not caption.strip():
+        raise ReplyError("the reply has reasoning and no caption")
+    caption = caption.strip()
+    if answer := _ANSWER.fullmatch(caption):
+        return str(answer["tag"] or answer["box"] or "").strip()
+    return caption
+
+
+def has_reasoning(text: str) -> bool:
+    """Return whether `caption_in` removes reasoning, even if empty, from a reply."""
+    return after_thinking(text) != text.lstrip()
 
 
 # ---- The captions of a run, and their annotations ----------------------------------------------

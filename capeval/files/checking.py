@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import annotation_records_of
-from capeval.schema import Annotation
-from capeval.schema.annotation import id_text
+from capeval.schema import Annotation, id_text
 from capeval.text import complaints, counted, nearest, normalised, shown, with_plain_marks
 
 # An element that begins so does not say whom it is about (the paper's appendix A.2.3).

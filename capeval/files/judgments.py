@@ -39,6 +39,7 @@ from capeval.schema import (
     RELATIONS,
     Annotation,
     Caption,
+    Id,
     Judgment,
     Provenance,
     Relation,
@@ -47,7 +48,6 @@ from capeval.schema import (
     flaw_of,
     lacking,
 )
-from capeval.schema.annotation import Id
 from capeval.text import complaint, listed, nearest, normalised, shown, storable
 
 # ---- JSON lines --------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from capeval.files.jsonl import (
     read_text,
     validated,
 )
-from capeval.schema.annotation import id_text
+from capeval.schema import id_text
 from capeval.text import complaints, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

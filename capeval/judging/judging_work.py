@@ -23,7 +23,6 @@ from capeval.files.judgments import (
 )
 from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
 from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
-from capeval.judging.segments import segments, size
 from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, left_of, select
@@ -43,6 +42,7 @@ from capeval.schema import (
 )
 from capeval.scoring.judged_run import JudgedRun, fingerprint, write_scores
 from capeval.scoring.verdicts import changed_since, in_force, scored_by, votes_of
+from capeval.text import segments, size
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:

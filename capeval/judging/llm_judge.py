@@ -14,13 +14,11 @@ from capeval.judging.contracts import (
     contract_of,
 )
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.segments import segments
 from capeval.llm.asker import Chat
-from capeval.llm.replies import FormError, read_reply
+from capeval.llm.replies import ChatReply, ChatRequest, FormError, read_reply
 from capeval.llm.tracing import about
-from capeval.llm.types import ChatReply, ChatRequest
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
-from capeval.text import Loss, storable, words
+from capeval.text import Loss, segments, storable, words
 
 T = TypeVar("T")
 

@@ -22,8 +22,7 @@ from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import declares, python_only, required, takes
 from capeval.runs.engine import Spent
 from capeval.runs.sources import SAMPLE, annotations_in_memory, annotations_of
-from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored
-from capeval.schema.annotation import id_text
+from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored, id_text
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore

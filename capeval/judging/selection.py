@@ -24,11 +24,10 @@ from capeval.judging.protocol import (
     load_judge,
     prepare_judge,
 )
-from capeval.llm.asker import Chat, key_for, open_asker
+from capeval.llm.asker import Chat, ChatOptions, EndpointOptions, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
 from capeval.llm.money import JudgeModel, Meter, find_judge
 from capeval.llm.tracing import public_url
-from capeval.llm.types import ChatOptions, EndpointOptions
 from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import endpoint_name

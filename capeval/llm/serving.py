@@ -16,9 +16,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from capeval.errors import EndpointDown, EndpointRefused, UsageError
-from capeval.llm.retry import CallFailed
 from capeval.llm.tracing import parse_endpoint, redact, remember_secrets
-from capeval.llm.wire import Connection, model_ids
+from capeval.llm.wire import CallFailed, Connection, model_ids
 from capeval.text import Loss, one_line
 
 _HOST = "127.0.0.1"

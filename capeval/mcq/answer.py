@@ -13,8 +13,7 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
 from capeval.errors import UsageError
-from capeval.files.annotations import is_benchmark, videos_of
-from capeval.files.videos import VideoFolder
+from capeval.files.annotations import VideoFolder, is_benchmark, videos_of
 from capeval.mcq.answering import Answers, AnswerWork, Asking, NoReader, takes_subtitles
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.mcq.responses import MCQ
@@ -32,7 +31,7 @@ from capeval.options import (
 from capeval.runs.engine import functions, select
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import run_name, tested_model_warnings
-from capeval.schema.question import Question
+from capeval.schema import Question
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import (
     QUESTIONS,
+    SUFFIXES,
     benchmark_folder,
     is_benchmark,
     split_format,
@@ -23,9 +24,8 @@ from capeval.files.annotations import (
 )
 from capeval.files.jsonl import dumps, json_object, json_values, read_text, validated
 from capeval.files.tables import Name, is_table, read_table
-from capeval.files.videos import SUFFIXES
 from capeval.options import Notices, ignore
-from capeval.schema.question import OPTION_LETTERS, Question, Tag, Text
+from capeval.schema import OPTION_LETTERS, Question, Tag, Text
 from capeval.text import complaint, counted, listed, nearest, shown
 
 M = TypeVar("M", bound=BaseModel)

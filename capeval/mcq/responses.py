@@ -36,7 +36,7 @@ from capeval.mcq.question_files import (
 from capeval.options import Notices, ignore
 from capeval.runs.folder import RunFolder, file_of, shards_in
 from capeval.runs.resolve import RUNS, locate
-from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
+from capeval.schema import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import counted, listed, shown
 
 # ---- Runs ----------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from typing import ClassVar, TypeVar
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, write_output
-from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.money import read_prices
 from capeval.options import (
     COLUMNS_OF_HUMAN,
@@ -43,9 +42,8 @@ from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.scores import scores_headline
-from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
-from capeval.show.result import Output, Result
+from capeval.show.result import FORM_OF_SUFFIX, Output, Result
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 

@@ -30,7 +30,7 @@ from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender
 from capeval.options import takes
 from capeval.runs.concurrency import blocking
-from capeval.schema.judgment import Usage
+from capeval.schema import Usage
 from capeval.text import nearest, shown
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from capeval.config import sample_folder
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import (
     ANNOTATIONS,
@@ -29,7 +30,6 @@ from capeval.files.captions import (
     read_captions,
 )
 from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
-from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, distinct, listed

@@ -49,16 +49,17 @@ from capeval.scoring.scores import (
     UnmatchedEvents,
     VideoScore,
 )
-from capeval.scoring.signature import VERSION, Signature
 from capeval.scoring.verdicts import (
+    VERSION,
     JudgeIdentity,
+    Signature,
     addresses_of,
     judged_by,
     recorded,
     snapshots_notice,
     stored_judgments,
 )
-from capeval.stats import mean_intervals
+from capeval.stats.values import mean_intervals
 from capeval.text import counted, distinct
 from capeval.version import __version__
 

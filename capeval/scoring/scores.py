@@ -17,7 +17,7 @@ from pydantic import (
 
 from capeval.schema import ELEMENT_TYPES, Usage
 from capeval.scoring.counts import MEASURES, WAYS
-from capeval.scoring.signature import Signature, unlikeness
+from capeval.scoring.verdicts import Signature, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
@@ -45,7 +45,7 @@ from capeval.show.table import (
     marked,
     table_of,
 )
-from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
+from capeval.stats.values import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 from capeval.text import counted, cut, one_line
 
 T = TypeVar("T")

@@ -33,9 +33,8 @@ from capeval.runs.sources import (
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
-from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
-from capeval.show.result import Result, write
+from capeval.show.result import Result, form_for, write
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from capeval.config import packaged
 from capeval.errors import InputError, JudgeError
-from capeval.files.packaged import packaged
 from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions, PreparedJudge, Tally
 from capeval.judging.selection import open_judge

@@ -13,9 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
 
-from capeval.stats import difference_intervals
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
-from capeval.stats.values import Floats, Missing, Value
+from capeval.stats.values import Floats, Missing, Value, difference_intervals
 
 
 def gaps(rows: int, columns: int = 3, seed: int = 0) -> Floats:
