@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Literal
 
-from capeval.llm.asker import EndpointOptions
+from capeval.llm.client import EndpointOptions
 from capeval.options import (
     FRAMES,
     LIMITS,

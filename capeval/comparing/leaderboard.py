@@ -46,7 +46,6 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
 from capeval.runs.sources import (
     annotations_file,
-    annotations_named_by,
     annotations_of,
     files_read,
     run_around,
@@ -178,10 +177,14 @@ def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
 
 def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
     """Return the fallback for a run whose own annotations are missing, if they are the same."""
-    own, run = annotations_named_by(path), run_around(path)
-    if fallback is None or (own is not None and annotations_file(own).exists()):
+    if fallback is None:
         return None
-    known = run.read_manifest().get("annotations", {}).get("sha256") if run else None
+    run = run_around(path)
+    manifest = run.read_manifest() if run else {}
+    own = run and run.annotations_in(manifest)
+    if own is not None and annotations_file(own).exists():
+        return None
+    known = manifest.get("annotations", {}).get("sha256")
     if known not in (None, annotations_hash(annotations_of(fallback))):
         raise InputError(f"was not judged against {fallback}", file=path)
     return fallback

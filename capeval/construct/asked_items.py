@@ -10,15 +10,8 @@ from typing import Any, TypeVar
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
-from capeval.llm.asker import (
-    CHARACTERS,
-    QUESTION_FAILURES,
-    Asked,
-    Chat,
-    ChatOptions,
-    ChatQuestion,
-    ask_chat,
-)
+from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
+from capeval.llm.client import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (

@@ -234,7 +234,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         if entry.reached != "endpoint" and not model.serve:
             captions = run_folder(model, entry.name).read_captions()
             done = {one.index for one in captions if not one.is_empty}
-            wanted = wanted_videos(model, entry.prompt).chosen()
+            wanted = wanted_videos(model, entry.prompt).chosen
             step.todo = [one.index for one in wanted if one.index not in done]
             line = f"{step.target.name}: {counted(len(step.todo), 'video')} to caption"
             expected = WorkEstimate(todo=[line], details={"to_caption": len(step.todo)})

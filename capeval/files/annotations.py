@@ -221,7 +221,7 @@ def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[
     `on_fault` is that of `json_records`.
     """
     if not is_benchmark(path):
-        yield from json_records(path, on_fault)
+        yield from json_records(path, on_fault=on_fault)
         return
     for table in map(read_table, tables_of(path, ANNOTATIONS)):
         table.choose(["video", "events"])

@@ -35,10 +35,8 @@ from capeval.files.tables import (
     FileTable,
     check_all_found,
     folded,
-    is_binary_table,
     is_missing,
-    is_table,
-    read_table,
+    table_or_json,
 )
 from capeval.schema import Annotation, Caption, Video, id_text
 from capeval.text import Loss, after_thinking, counted, listed, nearest, shown
@@ -93,8 +91,11 @@ def read_captions(
         what = "is a pickle, which can run any program when it is read"
         raise InputError(f"{what}; save the predictions as xlsx, tsv or json", file=path)
     known = KnownVideos(annotations)
-    table = read_table(path) if is_table(path) else None
-    how, records = ("", [*table.records()]) if table else _json_records(path, columns, known)
+    content = table_or_json(path)
+    if isinstance(content, str):
+        table, (how, records) = None, _json_records(path, content, columns, known)
+    else:
+        table, how, records = content, "", [*content.records()]
     header = {name for _, row in records for name in row}
     has_blanks = table is not None
     if not columns and "doc_id" in header and {"resps", "filtered_resps"} & header:
@@ -110,9 +111,8 @@ def read_captions(
     texts = [one.caption for one in found.captions]
     if len(texts) > 2 and len({*texts}) == 1:
         notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
-    if is_binary_table(path) and (
-        long := [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
-    ):
+    long = [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
+    if table and long:
         what = "as long as a cell of a workbook can be, and may be cut"
         notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
     return CaptionsFile(found.captions, (*notices, *found.notices))
@@ -181,13 +181,13 @@ def _cell(value: Any) -> Any:
 
 
 def _json_records(
-    path: Path, columns: Mapping[str, str], known: KnownVideos
+    path: Path, text: str, columns: Mapping[str, str], known: KnownVideos
 ) -> tuple[str, Records]:
     """Return how JSON was read if that is worth a notice, and its records.
 
     JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
     """
-    places, whole = json_values(path, nan=True)
+    places, whole = json_values(path, text, nan=True)
     if isinstance(whole, dict):
         if isinstance(whole.get("logs"), list):
             places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]

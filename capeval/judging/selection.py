@@ -24,8 +24,8 @@ from capeval.judging.protocol import (
     load_judge,
     prepare_judge,
 )
-from capeval.llm.asker import Chat, ChatOptions, EndpointOptions, key_for, open_asker
-from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.asker import Chat, key_for, open_asker
+from capeval.llm.client import DEFAULT_URL, ChatOptions, EndpointOptions, endpoint_url
 from capeval.llm.money import JudgeModel, Meter, find_judge
 from capeval.llm.tracing import public_url
 from capeval.runs.concurrency import UnderWay, in_thread

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
-from capeval.llm.client import DEFAULT_URL, OpenAIChatClient, endpoint_url
+from capeval.llm.client import DEFAULT_URL, EndpointOptions, OpenAIChatClient, endpoint_url
 from capeval.llm.money import Meter, read_prices
 from capeval.llm.replies import (
     Answer,
@@ -42,7 +42,6 @@ from capeval.llm.replies import (
 )
 from capeval.llm.tracing import public_url, trace
 from capeval.llm.wire import Weights, ending, weights_of
-from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
 from capeval.schema import Usage, endpoint_name
 from capeval.text import after_thinking, counted
 
@@ -58,37 +57,6 @@ CHARACTERS = 4
 """Characters per token of an English prompt, for estimates."""
 QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
 """Errors that concern one question; the others can still be answered."""
-
-
-@declares
-class EndpointOptions(CallOptions):
-    """Which server of models is called.
-
-    Parameters
-    ----------
-    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
-    client : Replaces the network, for tests and recordings.
-    """
-
-    _: KW_ONLY
-    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
-    client: ChatClient | None = python_only(None, method="complete", shown=False)
-
-
-@declares
-class ChatOptions(EndpointOptions):
-    """Which chat model is asked.
-
-    Parameters
-    ----------
-    judge : The chat model. By default gpt-6-luna, or the server's only model.
-    on_notice : Called with each notice, which is one line.
-    """
-
-    _: KW_ONLY
-    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
-    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 class Asker:

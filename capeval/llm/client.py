@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from capeval.config import config_file, keyless_addresses
@@ -21,7 +21,14 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm.replies import ChatReply, ChatRequest, ReplySchema, described, object_of
+from capeval.llm.replies import (
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    ReplySchema,
+    described,
+    object_of,
+)
 from capeval.llm.tracing import is_tracing, parse_endpoint, remember_secrets, trace
 from capeval.llm.wire import (
     LIMITS,
@@ -35,6 +42,7 @@ from capeval.llm.wire import (
     model_ids,
     reply_from,
 )
+from capeval.options import JUDGE, CallOptions, Effort, declares, ignore, option, python_only
 from capeval.schema import Usage
 from capeval.text import Loss, counted, listed, one_line
 
@@ -78,6 +86,37 @@ PREFLIGHT_SCHEMA = ReplySchema("preflight", object_of(ok={"type": "boolean"}))
 def endpoint_url(base_url: str | None) -> str:
     """Return the base URL to call: the given one, else OPENAI_BASE_URL, else OpenAI's own."""
     return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+
+
+@declares
+class EndpointOptions(CallOptions):
+    """Which server of models is called.
+
+    Parameters
+    ----------
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    client : Replaces the network, for tests and recordings.
+    """
+
+    _: KW_ONLY
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    client: ChatClient | None = python_only(None, method="complete", shown=False)
+
+
+@declares
+class ChatOptions(EndpointOptions):
+    """Which chat model is asked.
+
+    Parameters
+    ----------
+    judge : The chat model. By default gpt-6-luna, or the server's only model.
+    on_notice : Called with each notice, which is one line.
+    """
+
+    _: KW_ONLY
+    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
+    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 class OpenAIChatClient:

@@ -11,7 +11,8 @@ from typing import Literal
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import check_output, collection_paused, write_output
-from capeval.llm.asker import Asker, EndpointOptions, key_for, open_asker
+from capeval.llm.asker import Asker, key_for, open_asker
+from capeval.llm.client import EndpointOptions
 from capeval.llm.money import Meter
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.grades import Grades, grades_file

@@ -335,7 +335,10 @@ def _sources(o: SheetOptions) -> list[Source]:
     annotations = None if o.annotations is None else str(o.annotations)
     targets = Targets(Path(o.runs), annotations, ignore_unknown=False)
     found = targets.named(o.sampled_runs, "sampling", o.on_notice)
-    return [*work_on(found, lambda target: target.load(), o.on_notice)]
+    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
+    for source in sources:
+        source.check()
+    return sources
 
 
 def _urls(

@@ -275,18 +275,13 @@ def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]
 
 
 def _strip(reader: FrameReader, video: Path) -> Strip:
-    from PIL import Image
-
     try:
         frames = reader.read(video)
     except VideoError as error:
         return error.message
-    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
-    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
     made = []
-    for time, pixels in zip(frames.times, frames.frames, strict=True):
+    for time, small in zip(frames.times, frames.thumbnails(_LONGEST_SIDE), strict=True):
         file = io.BytesIO()
-        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
         small.save(file, "WEBP", quality=_QUALITY)
         made.append((time, b64encode(file.getvalue()).decode("ascii")))
     return made

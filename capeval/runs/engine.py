@@ -31,7 +31,7 @@ from capeval.files.jsonl import JsonlAppender
 from capeval.options import takes
 from capeval.runs.concurrency import blocking
 from capeval.schema import Usage
-from capeval.text import nearest, shown
+from capeval.text import nearest, one_line, shown
 
 if TYPE_CHECKING:
     from capeval.llm.money import Meter
@@ -376,6 +376,17 @@ class Left:
     def count(self) -> int:
         """How many items have no result."""
         return len(self.reasons) + self.not_reached
+
+
+def failure_lines(name: str, failed: str, reasons: Mapping[str, str], most: int = 5) -> list[str]:
+    """Return why items of a run have `failed`, one line for each of at most `most`."""
+    lines = [
+        one_line(f"{name}: {index} is {failed}: {reason}", 600)
+        for index, reason in [*reasons.items()][:most]
+    ]
+    if (more := len(reasons) - most) > 0:
+        lines.append(f"{one_line(name)}: {more:,} more {'is' if more == 1 else 'are'} {failed}")
+    return lines
 
 
 @dataclass(frozen=True)

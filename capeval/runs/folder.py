@@ -234,12 +234,12 @@ class RunFolder:
         exact = [one for one in judges if one.path.name in names]
         return exact or [one for one in judges if one.path.name.startswith(names)]
 
-    def annotations_path(self) -> str | None:
-        """Return the path of the annotations in the manifest, if it has one.
+    def annotations_in(self, manifest: Mapping[str, Any]) -> str | None:
+        """Return the path of the annotations in the run's manifest, if it has one.
 
         A relative one is a file beside the folder of the runs, wherever the command is run.
         """
-        stored = self.read_manifest().get("annotations")
+        stored = manifest.get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
         if not isinstance(path, str):
             return None

@@ -165,9 +165,7 @@ def from_file(
     captions, skipped = _known(found.captions, annotations, path, ignore_unknown)
     run = RunFolder(runs / run_name(name))
     notices = (*found.notices, *skipped)
-    source = Source(name, run, annotations, captions, str(annotations_path), str(path), notices)
-    source.check()
-    return source
+    return Source(name, run, annotations, captions, str(annotations_path), str(path), notices)
 
 
 def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
@@ -226,7 +224,7 @@ def run_around(path: Path) -> RunFolder | None:
 def annotations_named_by(path: Path) -> str | None:
     """Return the annotations of the run that a path is in, if they are known."""
     run = run_around(path)
-    return run.annotations_path() if run else None
+    return run.annotations_in(run.read_manifest()) if run else None
 
 
 def files_read(

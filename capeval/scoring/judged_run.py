@@ -23,8 +23,8 @@ from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
     annotations_file,
     annotations_in_memory,
-    annotations_named_by,
     annotations_of,
+    run_around,
     tested_model_warnings,
 )
 from capeval.schema import Annotation, Caption, Judgment, Scored, Usage
@@ -386,8 +386,10 @@ def load_judged(
     repeats : how many repeats count; by default the number of the last request
     """
     file = find_judgments(name_or_path, runs, judge)
+    around = run_around(file)
+    manifest = around.read_manifest() if around else {}
     if annotations is None or isinstance(annotations, str | Path):
-        named = str(annotations or annotations_named_by(file) or "")
+        named = str(annotations or (around and around.annotations_in(manifest)) or "")
         if not named:
             raise UsageError(f"{name_or_path}: name its annotations with --annotations")
         if not annotations and not annotations_file(named).exists():
@@ -396,10 +398,11 @@ def load_judged(
         loaded = annotations_of(named)
     else:
         named, loaded = "memory", annotations_in_memory(annotations)
-    judgments, captions = stored_judgments(
-        file, loaded, ignore_unknown=ignore_unknown, repeats=repeats
-    )
     run = JudgeFolder(file.parent).run
+    read = run.read_captions() if run else None
+    judgments = stored_judgments(file, loaded, read, ignore_unknown=ignore_unknown, repeats=repeats)
+    known = {annotation.index for annotation in loaded}
+    captions = {caption.index: caption for caption in read or () if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,
         file=file,
@@ -409,7 +412,7 @@ def load_judged(
         captions=captions,
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=len(captions) if run else len(judgments),
-        manifest=run.read_manifest() if run else {},
+        manifest=manifest if run else {},
     )
 
 
