@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.comparing.question_board import question_board
 from capeval.comparing.sections import (
     LEAST_SCORED,
     VIEWS_OF,
@@ -20,6 +19,7 @@ from capeval.comparing.sections import (
     fraction,
     not_ranked,
     published_page,
+    question_board,
     read_published,
     read_runs,
     standing,

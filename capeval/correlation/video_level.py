@@ -35,17 +35,20 @@ from capeval.stats.correlation import (
     group_means,
     why_missing,
 )
-from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.sign_flips import holm, rank_clusters
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
 from capeval.stats.values import (
+    FEWEST,
     Coefficient,
     Floats,
     GroupingName,
+    Inference,
     Ints,
     Mask,
     Missing,
     Value,
+    difference,
+    jackknife,
     number_of,
     steady,
 )

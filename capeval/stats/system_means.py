@@ -16,8 +16,7 @@ from itertools import permutations
 import numpy as np
 
 from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means, sums_of_rows
-from capeval.stats.jackknife import FEWEST, Inference, too_few
-from capeval.stats.values import UPPER, Floats, Missing, steady
+from capeval.stats.values import FEWEST, UPPER, Floats, Inference, Missing, steady, too_few
 
 _DRAWS = 5_000
 # Normal numbers that are drawn at once: 80 MB.

@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.jackknife import FEWEST
-from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing
+from capeval.stats.values import FEWEST, UPPER, Floats, Interval, Mask, Missing
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12

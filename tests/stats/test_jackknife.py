@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from capeval.stats.correlation import STATISTICS, Design, correlated
-from capeval.stats.jackknife import Inference, difference, jackknife
-from capeval.stats.values import Floats, GroupingName, Missing
+from capeval.stats.values import Floats, GroupingName, Inference, Missing, difference, jackknife
 
 GROUPED: tuple[GroupingName, ...] = ("pooled", "item", "within_system")
 
