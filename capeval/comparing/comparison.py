@@ -344,7 +344,6 @@ class Comparison(_Compared):
         return [self._page(tables, [explained, detectable])]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each bucket and type; values are second − first."""
         return bucket_rows(self.overall, self.by)
 
     def _overall(self, *, full: bool) -> Table:
@@ -473,7 +472,6 @@ class Matrix(_Compared):
         return [self._page([ranks, square], [explained])]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each pair of runs; values are second − first."""
         return [pair.model_dump() for pair in self.pairs]
 
     def _difference(self, row: Side, column: Side) -> tuple[float, float] | None:

@@ -151,7 +151,6 @@ class Leaderboard(Result):
         ]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the values of all tables, each record with the number of its section."""
         return self._records("all")
 
     def _records(self, by: str) -> list[dict[str, Any]]:

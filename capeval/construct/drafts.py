@@ -25,7 +25,7 @@ from capeval.files.annotations import load_video_list
 from capeval.files.captions import CaptionsFile, read_captions
 from capeval.files.jsonl import validated
 from capeval.judging.contracts import Contract, check_starts
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required

@@ -29,7 +29,7 @@ from capeval.errors import InputError
 from capeval.files.annotations import KnownVideos
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import read_relation
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line

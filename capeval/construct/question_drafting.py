@@ -25,7 +25,7 @@ from capeval.construct.asked_items import (
 from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
 from capeval.files.jsonl import check_output, write_jsonl
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
 from capeval.mcq.question_files import question_line

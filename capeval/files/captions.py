@@ -26,7 +26,6 @@ from capeval.files.annotations import KnownVideos, hint_of, look_alike, path_par
 from capeval.files.jsonl import (
     dumps,
     json_object,
-    json_records,
     json_values,
     numbered_lines,
     validated_records,
@@ -408,15 +407,10 @@ def has_reasoning(text: str) -> bool:
 # ---- The captions of a run, and their annotations ----------------------------------------------
 
 
-def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
-    """Return the captions of a file that capeval wrote, in its order.
-
-    `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
-    """
-    path = Path(path)
+def load_captions(path: Path) -> tuple[Caption, ...]:
+    """Return the captions of a run's file, in its order, without an incomplete last line."""
     lines = ((f"line {n}", value) for n, value in numbered_lines(path))
-    records = lines if unfinished else json_records(path)
-    return validated_records(Caption, records, file=path)
+    return validated_records(Caption, lines, file=path)
 
 
 def known_captions(

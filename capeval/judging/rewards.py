@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from capeval.errors import EndpointDown, JudgeError, UsageError
+from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.protocol import JudgingOptions
-from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import declares, python_only, required, takes
 from capeval.runs.engine import Spent
 from capeval.runs.sources import SAMPLE, annotations_in_memory, annotations_of

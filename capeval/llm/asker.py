@@ -192,9 +192,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if self._endpoint is None:
-            return ()
-        return await self._endpoint.models()
+        return await self._endpoint.models() if self._endpoint else ()
 
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity

@@ -39,7 +39,6 @@ class Shard:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read `2/4`."""
         found = _SHARD.fullmatch(text.strip())
         if not found or int(found[1]) > int(found[2]):
             raise UsageError(f"--shard: {text!r} must be I/N with I from 1 to N, such as 2/4")
@@ -51,7 +50,6 @@ class Shard:
 
     @property
     def label(self) -> str:
-        """The shard as it is in file names."""
         return f"{self.number}-of-{self.count}"
 
     def __str__(self) -> str:
@@ -100,7 +98,6 @@ class JudgeFolder:
 
     @property
     def run(self) -> RunFolder | None:
-        """The run that the folder is in, if it is in one."""
         run = RunFolder(self.path.absolute().parent)
         return run if run.exists() else None
 
@@ -114,7 +111,6 @@ class JudgeFolder:
             return False
 
     def read_judge(self) -> dict[str, Any]:
-        """Return what `judge.json` says; empty if there is none."""
         return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
@@ -185,7 +181,7 @@ class RunFolder:
         for file in files:
             if len(files) > 1 and not any(True for _ in numbered_lines(file)):
                 continue
-            later = load_captions(file, unfinished=True)
+            later = load_captions(file)
             made_with = {(one.model_extra or {}).get("settings") for one in (*found[:1], *later)}
             if len(files) > 1 and len(made_with) > 1:
                 message = "was generated with other settings than the run's other captions"
@@ -293,7 +289,6 @@ class RunFolder:
 
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
-        """Return every run under a folder, by name."""
         if not runs.is_dir():
             return []
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]

@@ -67,7 +67,6 @@ class Source:
 
     @cached_property
     def captions_hash(self) -> str:
-        """The hash of the indexes and texts."""
         return captions_hash(self.captions)
 
     def check(self) -> None:

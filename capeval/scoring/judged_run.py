@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import collection_paused, dumps, write_atomic
+from capeval.files.jsonl import collection_paused, dumps
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
@@ -246,11 +245,6 @@ def _spread(reference: AnnotationArrays, scored: Mapping[int, Scored]) -> Repeat
 # ---- Files and runs -----------------------------------------------------------------------------
 
 
-def write_scores(folder: JudgeFolder, scores: Scores) -> None:
-    """Write `scores.json`."""
-    write_atomic(folder.scores, scores_text(scores))
-
-
 def scores_text(scores: Scores) -> str:
     """Return the content of a file of scores."""
     return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
@@ -268,11 +262,6 @@ def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeat
             with file.open("rb") as stream:
                 found += [file.name, hashlib.file_digest(stream, "sha256").hexdigest()]
     return hashlib.sha256(dumps(found).encode()).hexdigest()
-
-
-def load_scores(folder: JudgeFolder) -> Scores:
-    """Read `scores.json`."""
-    return Scores.model_validate(json.loads(folder.scores.read_bytes()))
 
 
 @dataclass(frozen=True)
@@ -314,7 +303,6 @@ class JudgedRun:
 
     @cached_property
     def scored(self) -> dict[str, Scored]:
-        """The verdicts that count, by index."""
         return {index: j for index, j in self.judgments.items() if isinstance(j, Scored)}
 
     @cached_property

@@ -198,13 +198,6 @@ def scores_by(scores: Scores, way: str) -> dict[str, TypeScores]:
     return {name: bucket.all for name, bucket in getattr(scores.by, way).items()}
 
 
-def means_of(scores: Scores) -> dict[Place, TypeScores]:
-    """Return the means overall and of each group of every way, where there are videos."""
-    found = {OVERALL: scores.overall.all}
-    found |= {(way, name): of for way in WAYS for name, of in scores_by(scores, way).items()}
-    return {place: of for place, of in found.items() if of.n}
-
-
 BASELINE_NOTE = (
     "These are scores of a baseline judge: a smoke test, not a measurement. Do not report them."
 )
@@ -250,11 +243,13 @@ class ScoreRow:
     @classmethod
     def of(cls, name: str, scores: Scores, **more: Any) -> Self:
         counts = scores.counts.model_dump(include={"annotated", "captioned", "scored"})
-        return cls(name, means_of(scores), **counts, empty=scores.counts.empty, **more)
+        cells = {OVERALL: scores.overall.all}
+        cells |= {(way, name): of for way in WAYS for name, of in scores_by(scores, way).items()}
+        cells = {place: of for place, of in cells.items() if of.n}
+        return cls(name, cells, **counts, empty=scores.counts.empty, **more)
 
     @property
     def overall(self) -> TypeScores:
-        """The means over all videos and elements."""
         found: TypeScores = self.cells.get(OVERALL, NO_SCORES)
         return found
 
@@ -283,7 +278,6 @@ class Scores(Result, ResultModel):
         return [scores_page({"": self}, full=full)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each bucket and type."""
         return bucket_rows(self.overall, self.by)
 
 

@@ -319,7 +319,6 @@ class Signature:
         return cls(tuple(parts.items()))
 
     def get(self, name: str) -> str | None:
-        """Return the value of a part, or None if there is no such part."""
         return dict(self.parts).get(name)
 
     def __str__(self) -> str:

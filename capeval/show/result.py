@@ -67,7 +67,6 @@ class Result(ABC):
         return ()
 
     def exit_code(self) -> int:
-        """Return the exit code of the command."""
         return 0
 
     def show(self, console: Console, *, full: bool = False) -> None:

@@ -182,7 +182,6 @@ class Table:
 
     @property
     def header(self) -> list[str]:
-        """The headings."""
         return [column.heading for column in self.columns]
 
     def shown(self, row: Row) -> list[Shown]:
@@ -204,7 +203,6 @@ class Table:
         ]
 
     def only(self, places: Sequence[int]) -> Table:
-        """Return a table of some of the columns."""
         rows = [[row[at] for at in places] if len(row) > 1 else row for row in self.rows]
         return replace(self, columns=[self.columns[at] for at in places], rows=rows)
 
@@ -459,9 +457,9 @@ def one_screen(pages: Sequence[Page], *, lines: int = 40) -> list[Page]:
     return [page.shortened(max(5, lines // max(tables, 1) - 4)) for page in pages]
 
 
-def as_text(pages: Sequence[Page], *, headline: str = "", width: int = 120) -> str:
-    """Return what a terminal of a width would show, without colours."""
-    return text_of(lambda console: print_pages(pages, console, headline=headline), width=width)
+def as_text(pages: Sequence[Page], *, headline: str = "") -> str:
+    """Return what a terminal of 120 columns would show, without colours."""
+    return text_of(lambda console: print_pages(pages, console, headline=headline), width=120)
 
 
 def text_of(show: Callable[[Console], None], *, width: int) -> str:

@@ -16,8 +16,8 @@ from capeval.files.annotations import split_format
 from capeval.files.jsonl import check_output, write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession
+from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.protocol import JudgingOptions, RunOptions
-from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only
 from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder

@@ -8,8 +8,8 @@ import pytest
 
 import capeval
 from capeval.errors import EndpointRefused, UsageError
+from capeval.judging.judges import open_judge
 from capeval.judging.protocol import JudgeOptions
-from capeval.judging.selection import open_judge
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.replies import ChatRequest
 from tests.judge_responder import answer
