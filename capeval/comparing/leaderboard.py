@@ -181,7 +181,7 @@ def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
         return None
     run = run_around(path)
     manifest = run.read_manifest() if run else {}
-    own = run and run.annotations_in(manifest)
+    own = run.annotations_in(manifest) if run else None
     if own is not None and annotations_file(own).exists():
         return None
     known = manifest.get("annotations", {}).get("sha256")
