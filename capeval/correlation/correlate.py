@@ -49,7 +49,6 @@ from capeval.rating.human_scores import annotated, check_rated, from_labels, is_
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import (
     SAMPLE,
-    annotations_in_memory,
     annotations_named_by,
     annotations_of,
     files_read,
@@ -258,10 +257,8 @@ def _annotations(
     o: CorrelateOptions, runs: Sequence[MeasuredRun], named: Sequence[NamedMetric]
 ) -> Sequence[Annotation] | None:
     """Return the annotations that were chosen, else the annotations that the runs name."""
-    if isinstance(o.annotations, str | Path):
-        return annotations_of(o.annotations)
     if o.annotations is not None:
-        return annotations_in_memory(o.annotations)
+        return annotations_of(o.annotations)
     places = {one.run.path: one.annotations for one in runs}
     places |= {one.path: annotations_named_by(one.path) for one in named}
     found = {path: where for where, path in places.items() if path is not None}

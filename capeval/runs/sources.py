@@ -37,6 +37,9 @@ from capeval.text import counted, distinct, listed
 SAMPLE = "sample"
 """The bundled annotations, wherever a path of annotations is expected."""
 
+GivenAnnotations = str | Path | Sequence[Annotation | Mapping[str, Any]]
+"""A path, or objects, or dicts as in a file."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -113,8 +116,10 @@ def annotations_file(path: str | Path) -> Path:
     return benchmark_folder(ANNOTATIONS) if str(path) == ANNOTATIONS else file
 
 
-def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
-    """Load annotations from a path, or from what `annotations_file` says of a name."""
+def annotations_of(path: GivenAnnotations) -> tuple[Annotation, ...]:
+    """Load annotations from a path, from what `annotations_file` says of a name, or from memory."""
+    if not isinstance(path, str | Path):
+        return _in_memory(path)
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     if not file.is_file():  # the stamp of a folder does not change with the files in it
@@ -134,10 +139,7 @@ def videos_of_set(path: str | Path) -> tuple[Video, ...]:
     return load_video_list(file) if file.name == VIDEO_LIST else annotations_of(path)
 
 
-def annotations_in_memory(
-    annotations: Sequence[Annotation | Mapping[str, Any]],
-) -> tuple[Annotation, ...]:
-    """Return annotations that are objects, or dicts as in a file; raises `InputError`."""
+def _in_memory(annotations: Sequence[Annotation | Mapping[str, Any]]) -> tuple[Annotation, ...]:
     found = [one for one in annotations if isinstance(one, Annotation)]
     if found or not annotations:
         if len(found) < len(annotations):
@@ -260,16 +262,14 @@ def sample_captions() -> dict[str, Path]:
 
 def from_memory(
     captions: Mapping[str, str] | Sequence[Caption],
-    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]],
+    annotations: GivenAnnotations,
     *,
     run: RunFolder | None = None,
     ignore_unknown: bool = False,
 ) -> Source:
     """Return captions in memory as a source; with a `run` they are stored."""
-    if isinstance(annotations, str | Path):
-        path, loaded = str(annotations), annotations_of(annotations)
-    else:
-        path, loaded = "memory", annotations_in_memory(annotations)
+    path = str(annotations) if isinstance(annotations, str | Path) else "memory"
+    loaded = annotations_of(annotations)
     given = captions_in_memory(captions)
     known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
     return Source(

@@ -20,8 +20,8 @@ from capeval.files.jsonl import collection_paused, dumps
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
+    GivenAnnotations,
     annotations_file,
-    annotations_in_memory,
     annotations_of,
     run_around,
     tested_model_warnings,
@@ -360,7 +360,7 @@ def load_judged(
     *,
     runs: Path = RUNS,
     judge: str | None = None,
-    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = None,
+    annotations: GivenAnnotations | None = None,
     ignore_unknown: bool = False,
     repeats: int | None = None,
 ) -> JudgedRun:
@@ -383,9 +383,10 @@ def load_judged(
         if not annotations and not annotations_file(named).exists():
             what = f"its annotations {named} do not exist here; name them with --annotations"
             raise InputError(what, file=name_or_path)
-        loaded = annotations_of(named)
+        annotations = named
     else:
-        named, loaded = "memory", annotations_in_memory(annotations)
+        named = "memory"
+    loaded = annotations_of(annotations)
     run = JudgeFolder(file.parent).run
     read = run.read_captions() if run else None
     judgments = stored_judgments(file, loaded, read, ignore_unknown=ignore_unknown, repeats=repeats)

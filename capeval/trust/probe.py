@@ -26,7 +26,6 @@ from capeval.runs.sources import (
     SAMPLE,
     Source,
     annotations_file,
-    annotations_in_memory,
     annotations_of,
     run_name,
 )
@@ -104,12 +103,12 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
     Each probe is judged against its video's annotation, under the probe's index.
     """
     named, runs = o.annotations, Path(o.runs)
+    annotations = annotations_of(named)
     if isinstance(named, str | Path):
-        annotations, read = annotations_of(named), [annotations_file(named)]
+        read = [annotations_file(named)]
         name = o.run or split_format(named)[1].stem
     else:
-        annotations, read = annotations_in_memory(named), []
-        name = o.run or "annotations"
+        read, name = [], o.run or "annotations"
     probes = build_probes(annotations, videos=o.count, seed=o.seed)
     if not probes:
         raise UsageError("no probe can be built: no video has a sentence that can be used")
