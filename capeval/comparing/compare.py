@@ -400,13 +400,10 @@ def _ranked(
     gaps = np.stack([(runs[j].values - runs[i].values)[:, 0, _F1] for i, j in pairs], axis=1)
     p = sign_flips(gaps, resamples=resamples, seed=seed).tolist()
     adjusted = holm(p)
-    square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
-    for (i, j), one in zip(pairs, adjusted, strict=True):
-        square[i][j] = square[j][i] = one
     means = [
         dict(zip(MEASURES, run.values[:, 0].mean(axis=0).tolist(), strict=True)) for run in runs
     ]
-    clusters = rank_clusters([mean["f1"] for mean in means], square)
+    clusters = rank_clusters([mean["f1"] for mean in means], adjusted)
     contenders = [
         Contender(**dict(side), **mean, cluster=cluster)
         for side, mean, cluster in zip(sides, means, clusters, strict=True)

@@ -305,18 +305,15 @@ class Comparison(_Compared):
     def headline(self) -> str:
         f1 = self.overall.all.f1
         better, other = one_line(self.second.name), one_line(self.first.name)
-        if f1.value is None:
-            return f"{better} and {other} cannot be compared: no video was scored in both."
-        low, high = f1.low, f1.high
-        if f1.value < 0:
+        ends = [end for end in (f1.low, f1.high) if end is not None]
+        if (f1.value or 0.0) < 0:
             better, other = other, better
-            low, high = high, low
-        size = points(abs(f1.value)).removeprefix("+")
+            ends = [-end for end in reversed(ends)]
+        size = points(abs(f1.value or 0.0)).removeprefix("+")
         how = f"is {size} points of F1 better than" if float(size) else "has the same F1 as"
         sure = f"no interval: fewer than {FEWEST_VIDEOS} videos"
-        if low is not None and high is not None:
-            sign = -1 if f1.value < 0 else 1
-            sure = f"95% CI {points(sign * low)} to {points(sign * high)}".replace("+", "")
+        if ends:
+            sure = f"95% CI {' to '.join(map(points, ends))}".replace("+", "")
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
         return self._sentence(f"{better} {how} {other} ({sure}{p}{unsure})")

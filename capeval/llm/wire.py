@@ -7,7 +7,6 @@ imported (0.5 s) with the first connection.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import re
@@ -494,65 +493,13 @@ def _name(value: object) -> str | None:
     return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
-def _records(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+def listed_models(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records in an endpoint's list of models."""
     listed = payload.get("data")
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What a server says of the weights behind a model's name.
-
-    `text` is empty where it says nothing; `is_certain` is whether other weights would have another
-    text.
-    """
-
-    text: str = ""
-    is_certain: bool = False
-
-
-# Of vLLM the first two, of gateways `digest`, of llama.cpp its `meta`. What else servers list
-# changes with each start (`created`, `permission`) or with its options (`max_model_len`, `n_ctx`).
-_OF_WEIGHTS = ("root", "parent", "digest", "n_params", "size", "ftype")
-_CERTAIN = ("root", "digest")
-
-
-def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
-    """Return what a list of models says of the weights of a model; an only model has any name.
-
-    Entries of one name that differ, as a router of several servers lists them, say nothing.
-
-    >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
-    Weights(text='root 1@cfaa58', is_certain=True)
-    """
-    records = _records(payload)
-    named = [one for one in records if one.get("id") == model]
-    found = {_weights(one) for one in named or (records if len(records) == 1 else [])}
-    return found.pop() if len(found) == 1 else Weights()
-
-
-def _weights(record: Mapping[str, Any]) -> Weights:
-    meta = record.get("meta")
-    details = {**(meta if isinstance(meta, dict) else {}), **record}
-    found = {
-        name: _without_folder(one_line(str(value), LONGEST_NAME))
-        for name in _OF_WEIGHTS
-        # SGLang and others repeat the name that they serve as the root.
-        if isinstance(value := details.get(name), str | int) and value not in ("", record.get("id"))
-    }
-    text = ", ".join(f"{name} {value}" for name, value in found.items())
-    return Weights(text, any(name in found for name in _CERTAIN))
-
-
-def _without_folder(text: str) -> str:
-    """Return the end of a path, as folders are private, and a hash of it all."""
-    if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
-        return text
-    last = text.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return f"{last}@{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the ids in an endpoint's list of models."""
-    names = dict.fromkeys(record.get("id") for record in _records(payload))
+    names = dict.fromkeys(record.get("id") for record in listed_models(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())

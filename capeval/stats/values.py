@@ -240,7 +240,7 @@ def _untransformed(t: Floats, skewness: Floats, n: Floats) -> Floats:
 
 # ---- Intervals and p from the values without each video, on Fisher's scale with Student's t ------
 
-FEWEST = 5
+FEWEST_LEFT_OUT = 5
 """The fewest videos that have an interval: with fewer, its width says more of t than of them."""
 
 # On Fisher's scale, which ends at infinity: values that differ from 1 by rounding.
@@ -265,7 +265,7 @@ def too_few(videos: int) -> Missing:
     '1 video is too few for an interval: at least 5'
     """
     subject = "1 video is" if videos == 1 else f"{videos} videos are"
-    return Missing(f"{subject} too few for an interval: at least {FEWEST}")
+    return Missing(f"{subject} too few for an interval: at least {FEWEST_LEFT_OUT}")
 
 
 def jackknife(value: float, without: Floats) -> Inference | Missing:
@@ -294,7 +294,9 @@ def jackknife(value: float, without: Floats) -> Inference | Missing:
     return Inference(min(float(low), value), max(float(high), value), p)
 
 
-def difference(values: tuple[float, float], without: tuple[Floats, Floats]) -> Inference | Missing:
+def jackknife_difference(
+    values: tuple[float, float], without: tuple[Floats, Floats]
+) -> Inference | Missing:
     """Return the interval and p of the difference of two metrics, first − second.
 
     The difference is taken on Fisher's scale, with Satterthwaite's degrees of freedom: a few videos
@@ -333,7 +335,7 @@ def _fisher(values: Floats) -> Floats:
 
 def _unusable(scaled: Floats) -> Missing | None:
     """Return why a value and the values without each video have no interval, or None."""
-    if len(scaled) <= FEWEST:
+    if len(scaled) <= FEWEST_LEFT_OUT:
         return too_few(len(scaled) - 1)
     if np.isnan(scaled).any():
         return Missing("there is no value without one of the videos")
