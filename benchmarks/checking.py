@@ -17,7 +17,7 @@ _FEW, _MANY = 1_000, 100_000
 _GROWTH = 60.0
 _CHECK = """
 import resource, sys, time
-from capeval.files.checking import check_annotations
+from capeval.evaluating.check import check_annotations
 began = time.perf_counter()
 found = check_annotations(sys.argv[1])
 print(found.total.videos, time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""The user's configuration file, and the registries of what packages and entry points add.
+"""The user's configuration file, registries of plugins, and the prompts and sample of capeval.
 
 The nearest `capeval.toml` is read, from the working directory upwards. One in a parent directory
 must belong to the user (or to root): it can name addresses, keys and programs to run, and other
@@ -7,19 +7,20 @@ users, who may be able to write into a parent directory such as /tmp, must not s
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.text import describe, nearest, shown
+from capeval.text import describe, filled, nearest, shown
 
 T = TypeVar("T")
 
@@ -165,3 +166,47 @@ def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: boo
     is_path = entry.startswith(("./", "../")) or is_output or exists(path)
     # Absolute, as it may be stored, and read from another working directory.
     return os.path.abspath(path) if is_path else entry  # noqa: PTH100 - without following links
+
+
+# ---- The prompts and the sample that are packaged with capeval -----------------------------------
+
+# In a wheel they are inside the package, in a checkout next to it.
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def packaged(name: str) -> Path:
+    """Return the folder `prompts` or `annotations` of this installation."""
+    for root in (_PACKAGE / "_packaged", _PACKAGE.parent):
+        if (root / name).is_dir():
+            return root / name
+    raise InputError("is missing from this installation; install capeval again", file=name)
+
+
+def sample_folder() -> Path:
+    """Return the folder of the bundled sample set."""
+    return packaged("annotations") / "sample"
+
+
+@cache
+def template(prompts: str, name: str) -> str:
+    """Return a template of a packaged set of prompts."""
+    return (packaged("prompts") / prompts / f"{name}.txt").read_text(encoding="utf-8").strip()
+
+
+@cache
+def prompts_label(prompts: str, *names: str) -> str:
+    """Return a set's name with the beginning of the hash of templates, by default of all.
+
+    >>> prompts_label("mcq-v1").partition("@")[0]
+    'mcq-v1'
+    """
+    digest = hashlib.sha256()
+    found = (packaged("prompts") / prompts).glob("*.txt")
+    for file in sorted(f"{name}.txt" for name in names or (one.stem for one in found)):
+        digest.update(f"{file}\0{template(prompts, file[:-4])}\0".encode())
+    return f"{prompts}@{digest.hexdigest()[:6]}"
+
+
+def prompt_of(prompts: str, name: str, values: Mapping[str, str]) -> str:
+    """Return a template of a packaged set of prompts, filled in."""
+    return filled(template(prompts, name), values)

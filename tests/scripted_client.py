@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.judgment import Usage
+from capeval.llm.replies import ChatReply, ChatRequest
+from capeval.schema import Usage
 
 Line = str | ChatReply | BaseException
 

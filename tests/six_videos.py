@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from capeval.schema import Annotation
 from tests.judge_responder import reply_to
 

@@ -22,10 +22,9 @@ from capeval.files.jsonl import validated
 from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
-from capeval.show.formats import print_fields
 from capeval.show.numbers import billions
 from capeval.show.result import Result
-from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table
+from capeval.show.table import LINE, Cell, Column, Kind, Page, Row, Table, print_fields
 from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:

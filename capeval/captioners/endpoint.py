@@ -23,14 +23,14 @@ from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError, needing
+from capeval.files.captions import caption_in
 from capeval.llm.asker import Asker, listed, no_key, open_asker
 from capeval.llm.client import DEFAULT_URL, endpoint_url
+from capeval.llm.replies import ChatRequest
 from capeval.llm.serving import SERVED_URL, find_server
 from capeval.llm.tracing import about
-from capeval.llm.types import ChatRequest
 from capeval.runs.concurrency import Recent
 from capeval.runs.folder import RunFolder
-from capeval.thinking import caption_in
 
 # ---- Frames as message parts ---------------------------------------------------------------------
 

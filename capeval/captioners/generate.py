@@ -16,17 +16,16 @@ from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Captioned, Uncaptioned
 from capeval.captioners.ray_pool import open_on_ray
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.config import packaged
 from capeval.errors import InputError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import VideoFolder, annotations_hash
 from capeval.files.jsonl import as_stored, read_text
-from capeval.files.packaged import filled, packaged, tag_free_json
-from capeval.files.videos import VideoFolder
 from capeval.options import INPUTS, MODEL, command, declares, option
 from capeval.runs.engine import Finished, Labels, Stored, functions, select
 from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.sources import SAMPLE, base_name, default_videos, run_name, videos_of_set
 from capeval.schema import Annotation, Video
-from capeval.text import nearest, shown
+from capeval.text import filled, nearest, shown, tag_free_json
 from capeval.video import FrameReader, open_reader
 
 
@@ -116,18 +115,8 @@ class Wanted:
     annotations_path: str
     videos: Path
     prompts: CaptionPrompts
-    only: tuple[str, ...] = ()
-    limit: int | None = None
-
-    def chosen(self) -> tuple[Video, ...]:
-        """Return the annotated videos within `--only` and `--limit`, for all shards."""
-        return select(
-            self.annotations,
-            lambda video: video.index,
-            only=self.only,
-            limit=self.limit,
-            missing="no annotation has the index",
-        )
+    chosen: tuple[Video, ...]
+    """The annotated videos within `--only` and `--limit`, for all shards."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +175,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
         self.videos = wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
-        self.selected = [annotation.index for annotation in wanted.chosen()]
+        self.selected = [annotation.index for annotation in wanted.chosen]
         self.settings = as_stored(
             {
                 "model": self.captioner.name,
@@ -301,15 +290,14 @@ async def open_generating(
         options.on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = wanted_videos(options, entry.prompt if entry else None)
     shard = Shard.read(options.shard) if options.shard else None
-    if entry:
-        _reader(options, entry.frames)
+    reader = _reader(options, entry.frames) if entry else None
 
     def session(opened: OpenCaptioner) -> AskingSession[Generation]:
         captioner = opened.captioner
         work = GenerationWork(
             run_folder(options, captioner.name),
             captioner,
-            _reader(options, opened.entry.frames),
+            reader or _reader(options, opened.entry.frames),
             lambda: opened.meter.spent,
             wanted=wanted,
             shard=shard,
@@ -337,15 +325,20 @@ def run_folder(options: GenerateOptions, model: str) -> RunFolder:
 def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
     """Return the videos to caption; raises an error about them or their annotations."""
     path = SAMPLE if options.annotations is None else str(options.annotations)
+    annotations = videos_of_set(path)
     wanted = Wanted(
-        annotations=videos_of_set(path),
+        annotations=annotations,
         annotations_path=path,
         videos=Path(options.videos) if options.videos else default_videos(path, needed=True),
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
-        only=tuple(options.only),
-        limit=options.limit,
+        chosen=select(
+            annotations,
+            lambda video: video.index,
+            only=options.only,
+            limit=options.limit,
+            missing="no annotation has the index",
+        ),
     )
-    wanted.chosen()
     VideoFolder(wanted.videos)
     return wanted
 

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from capeval.llm.types import ServeOptions
+from capeval.llm.client import ServeOptions
 from capeval.options import (
     FRAMES,
     LIMITS,

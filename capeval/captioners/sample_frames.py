@@ -77,8 +77,8 @@ def _contact_sheet(frames: FrameSet) -> Image:
     """Return one picture of all frames, small, in the order in which a model sees them."""
     from PIL import Image, ImageDraw
 
-    scale = min(1.0, _THUMB / max(frames.width, frames.height))
-    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
+    pictures = frames.thumbnails(_THUMB)
+    size = pictures[0].size
     columns = min(_COLUMNS, len(frames))
     rows = math.ceil(len(frames) / columns)
     # A label needs some room even under the narrowest picture.
@@ -87,8 +87,7 @@ def _contact_sheet(frames: FrameSet) -> Image:
     draw = ImageDraw.Draw(sheet)
     for number, (index, time) in enumerate(zip(frames.indices, frames.times, strict=True)):
         left, top = _GAP + number % columns * wide, _GAP + number // columns * high
-        small = Image.fromarray(frames.frames[number]).resize(size, Image.Resampling.LANCZOS)
-        sheet.paste(small, (left, top))
+        sheet.paste(pictures[number], (left, top))
         draw.text((left, top + size[1] + 1), f"#{index}  {time:.2f} s", fill="black")
     return sheet
 

@@ -19,8 +19,8 @@ from uuid import uuid4
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
+from capeval.files.annotations import VideoFolder, none_found
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
-from capeval.files.videos import VideoFolder, none_found
 from capeval.runs.engine import (
     Finished,
     Labels,

@@ -186,12 +186,10 @@ class _Typed:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
         return str(self.declared.metavar) if self.declared.positional else self.names[0]
 
     @property
     def key(self) -> str:
-        """Its name in the file."""
         return self.names[0].lstrip("-").replace("-", "_")
 
     def read(self, value: Any, label: str) -> Any:

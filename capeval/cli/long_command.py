@@ -24,7 +24,15 @@ from rich.progress import (
 from capeval.errors import CapevalError, UsageError
 from capeval.options import CountOrShare
 from capeval.runs.concurrency import in_thread
-from capeval.runs.engine import Done, Left, Locks, LongWork, Status, WorkEstimate
+from capeval.runs.engine import (
+    Done,
+    Left,
+    Locks,
+    LongWork,
+    Status,
+    WorkEstimate,
+    failure_lines,
+)
 from capeval.show.numbers import money, tenths, thousands
 from capeval.show.result import Output, emit
 from capeval.text import Loss, counted, listed, one_line
@@ -279,10 +287,8 @@ def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
     """
     for one in left:
         name, labels = one.name, one.labels
-        for index, reason in list(one.reasons.items())[:5]:
-            output.lost(f"{name}: {index} is {labels.failed}: {reason}")
-        if (more := len(one.reasons) - 5) > 0:
-            output.lost(f"{name}: {more:,} more {'is' if more == 1 else 'are'} {labels.failed}")
+        for line in failure_lines(name, labels.failed, one.reasons):
+            output.lost(line)
         if one.not_reached:
             output.lost(f"{name}: {counted(one.not_reached, labels.item)} not {labels.done}")
     stopped = next((one.stopped for one in left if one.stopped), None)

@@ -52,12 +52,11 @@ from capeval.schema import RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES, measures
 from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
-from capeval.scoring.signature import unlikeness
+from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.show.result import write
-from capeval.stats import Value, difference_intervals
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
-from capeval.stats.values import Floats
+from capeval.stats.values import Floats, Value, difference_intervals
 from capeval.text import both_ends, one_line
 
 RESAMPLES = 10_000
@@ -402,13 +401,10 @@ def _ranked(
     gaps = np.stack([(runs[j].values - runs[i].values)[:, 0, _F1] for i, j in pairs], axis=1)
     p = sign_flips(gaps, resamples=resamples, seed=seed).tolist()
     adjusted = holm(p)
-    square: list[list[Value]] = [[1.0] * len(runs) for _ in runs]
-    for (i, j), one in zip(pairs, adjusted, strict=True):
-        square[i][j] = square[j][i] = one
     means = [
         dict(zip(MEASURES, run.values[:, 0].mean(axis=0).tolist(), strict=True)) for run in runs
     ]
-    clusters = rank_clusters([mean["f1"] for mean in means], square)
+    clusters = rank_clusters([mean["f1"] for mean in means], adjusted)
     contenders = [
         Contender(**dict(side), **mean, cluster=cluster)
         for side, mean, cluster in zip(sides, means, clusters, strict=True)

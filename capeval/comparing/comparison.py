@@ -26,8 +26,7 @@ from capeval.scoring.scores import (
     bucket_rows,
     is_narrow,
 )
-from capeval.scoring.signature import Signature
-from capeval.show.formats import Format, rendered
+from capeval.scoring.verdicts import Signature
 from capeval.show.numbers import (
     letter_of,
     p_equation,
@@ -40,7 +39,7 @@ from capeval.show.numbers import (
     tenths,
     thousands,
 )
-from capeval.show.result import Result
+from capeval.show.result import Format, Result, rendered
 from capeval.show.table import (
     COUNT,
     P_VALUE,
@@ -310,18 +309,15 @@ class Comparison(_Compared):
     def headline(self) -> str:
         f1 = self.overall.all.f1
         better, other = one_line(self.second.name), one_line(self.first.name)
-        if f1.value is None:
-            return f"{better} and {other} cannot be compared: no video was scored in both."
-        low, high = f1.low, f1.high
-        if f1.value < 0:
+        ends = [end for end in (f1.low, f1.high) if end is not None]
+        if (f1.value or 0.0) < 0:
             better, other = other, better
-            low, high = high, low
-        size = points(abs(f1.value)).removeprefix("+")
+            ends = [-end for end in reversed(ends)]
+        size = points(abs(f1.value or 0.0)).removeprefix("+")
         how = f"is {size} points of F1 better than" if float(size) else "has the same F1 as"
         sure = f"no interval: fewer than {FEWEST_VIDEOS} videos"
-        if low is not None and high is not None:
-            sign = -1 if f1.value < 0 else 1
-            sure = f"95% CI {points(sign * low)} to {points(sign * high)}".replace("+", "")
+        if ends:
+            sure = f"95% CI {' to '.join(map(points, ends))}".replace("+", "")
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
         unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
         return self._sentence(f"{better} {how} {other} ({sure}{p}{unsure})")
@@ -349,7 +345,6 @@ class Comparison(_Compared):
         return [self._page(tables, [explained, detectable])]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each bucket and type; values are second − first."""
         return bucket_rows(self.overall, self.by)
 
     def _overall(self, *, full: bool) -> Table:
@@ -478,7 +473,6 @@ class Matrix(_Compared):
         return [self._page([ranks, square], [explained])]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each pair of runs; values are second − first."""
         return [pair.model_dump() for pair in self.pairs]
 
     def _difference(self, row: Side, column: Side) -> tuple[float, float] | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from capeval.captioners.catalogue import ModelEntry, read_catalogue
-from capeval.comparing.question_board import question_board
 from capeval.comparing.sections import (
     LEAST_SCORED,
     VIEWS_OF,
@@ -20,6 +19,7 @@ from capeval.comparing.sections import (
     fraction,
     not_ranked,
     published_page,
+    question_board,
     read_published,
     read_runs,
     standing,
@@ -46,7 +46,6 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
 from capeval.runs.sources import (
     annotations_file,
-    annotations_named_by,
     annotations_of,
     files_read,
     run_around,
@@ -179,10 +178,14 @@ def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
 
 def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
     """Return the fallback for a run whose own annotations are missing, if they are the same."""
-    own, run = annotations_named_by(path), run_around(path)
-    if fallback is None or (own is not None and annotations_file(own).exists()):
+    if fallback is None:
         return None
-    known = run.read_manifest().get("annotations", {}).get("sha256") if run else None
+    run = run_around(path)
+    manifest = run.read_manifest() if run else {}
+    own = run.annotations_in(manifest) if run else None
+    if own is not None and annotations_file(own).exists():
+        return None
+    known = manifest.get("annotations", {}).get("sha256")
     if known not in (None, annotations_hash(annotations_of(fallback))):
         raise InputError(f"was not judged against {fallback}", file=path)
     return fallback

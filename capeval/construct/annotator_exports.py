@@ -25,10 +25,9 @@ from capeval.files.jsonl import check_output, dumps, parse_json, read_text, vali
 from capeval.judging.lexical import content_words, relation
 from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.show.formats import print_line
 from capeval.show.numbers import bounded, interval
 from capeval.show.result import Result
-from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Row, Table
+from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Row, Table, print_line
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.values import Coefficient, Floats
 from capeval.stats.video_ratios import VideoRatios

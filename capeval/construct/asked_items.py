@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
-from capeval.llm.types import ChatOptions
+from capeval.llm.client import ChatOptions
 from capeval.options import INPUTS, declares, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (
@@ -30,8 +30,7 @@ from capeval.runs.engine import (
     left_of,
 )
 from capeval.runs.folder import RunFolder
-from capeval.schema import Usage
-from capeval.schema.annotation import id_text
+from capeval.schema import Usage, id_text
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 

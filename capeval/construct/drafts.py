@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from capeval.config import prompt_of
 from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
@@ -23,20 +24,26 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import load_video_list
 from capeval.files.captions import CaptionsFile, read_captions
 from capeval.files.jsonl import validated
-from capeval.files.packaged import prompt_of
 from capeval.judging.contracts import Contract, check_starts
-from capeval.judging.segments import segments
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required
 from capeval.runs.engine import Labels, functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions
-from capeval.schema import CHARACTERISTICS, Caption, Characteristic, ElementType, Video
-from capeval.schema.annotation import Id, Sentence, Weight
+from capeval.schema import (
+    CHARACTERISTICS,
+    Caption,
+    Characteristic,
+    ElementType,
+    Id,
+    Sentence,
+    Video,
+    Weight,
+)
 from capeval.show.result import Lines
-from capeval.text import Loss, counted, listed, normalised, shown
+from capeval.text import Loss, counted, listed, normalised, segments, shown
 
 DRAFTS = "drafts.jsonl"
 """The file with the drafts of a folder of videos."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from capeval.config import prompt_of
 from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
@@ -25,11 +26,10 @@ from capeval.construct.asked_items import (
 )
 from capeval.construct.question_drafting import PROMPTS, annotation_json, plain
 from capeval.errors import InputError
+from capeval.files.annotations import KnownVideos
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import read_relation
-from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.files.videos import KnownVideos
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line
@@ -42,7 +42,7 @@ from capeval.show.result import Result
 from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed, shown, words
+from capeval.text import counted, listed, shown, tag_free_json, words
 
 PHRASES = {
     "key_not_entailed": "right option not entailed by the annotation",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from capeval.config import prompt_of
 from capeval.construct.asked_items import (
     AskedItems,
     ConstructChatOptions,
@@ -24,8 +25,7 @@ from capeval.construct.asked_items import (
 from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
 from capeval.files.jsonl import check_output, write_jsonl
-from capeval.files.packaged import prompt_of, tag_free_json
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, in_form, one_of, read_reply
 from capeval.mcq.question_files import question_line
@@ -43,7 +43,7 @@ from capeval.runs.engine import Labels, functions
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
 from capeval.show.result import Lines
-from capeval.text import Loss, counted, listed, normal_form
+from capeval.text import Loss, counted, listed, normal_form, tag_free_json
 
 PROMPTS = "mcq-construct-v1"
 

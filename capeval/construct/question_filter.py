@@ -28,8 +28,8 @@ from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF, READERS
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
+from capeval.files.annotations import VideoFolder
 from capeval.files.jsonl import check_output, short_hash, write_jsonl
-from capeval.files.videos import VideoFolder
 from capeval.mcq.answer import default_question_videos
 from capeval.mcq.answering import AnswerWork, Asking
 from capeval.mcq.question_files import load_questions, question_file, question_line
@@ -59,8 +59,7 @@ from capeval.runs.engine import (
     functions,
 )
 from capeval.runs.folder import RunFolder
-from capeval.schema import Usage
-from capeval.schema.question import OPTION_LETTERS, Question, Response
+from capeval.schema import OPTION_LETTERS, Question, Response, Usage
 from capeval.show.numbers import percent
 from capeval.show.result import Result
 from capeval.show.table import COUNT, Page, Table, columns

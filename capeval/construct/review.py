@@ -13,9 +13,8 @@ import numpy as np
 from capeval.construct.annotator_exports import align, by_annotators, read_exports
 from capeval.construct.drafts import DOMAINS, Draft, Place, read_drafts
 from capeval.errors import UsageError, VideoError
-from capeval.files.annotations import load_video_list
+from capeval.files.annotations import VideoFolder, load_video_list, relative_url
 from capeval.files.jsonl import read_text, short_hash, write_atomic
-from capeval.files.videos import VideoFolder, relative_url
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.options import (
     FRACTION,

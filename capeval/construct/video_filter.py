@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from rich.console import Console
 
 from capeval.errors import InputError, VideoError
-from capeval.files.annotations import VIDEO_LIST
+from capeval.files.annotations import VIDEO_LIST, VideoFolder
 from capeval.files.jsonl import numbered_lines, validated, whole_lines, write_jsonl
-from capeval.files.videos import VideoFolder
 from capeval.options import (
     INPUTS,
     FilePath,
@@ -33,11 +32,10 @@ from capeval.options import (
 from capeval.runs.concurrency import blocking, in_thread, work_through
 from capeval.runs.engine import Labels, Plan, Progress, ResumableTask, Stored, execute, left_of
 from capeval.runs.folder import RunFolder
-from capeval.schema.annotation import Id, id_text
-from capeval.show.formats import print_line
+from capeval.schema import Id, id_text
 from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
-from capeval.show.table import LINE, Kind, Page, Row, Table, columns
+from capeval.show.table import LINE, Kind, Page, Row, Table, columns, print_line
 from capeval.text import counted
 from capeval.video.decoding import PyAVDecoder, file_size
 from capeval.video.sampling import Choice, Fps, Timeline

@@ -25,11 +25,10 @@ from capeval.correlation.joining import (
 )
 from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import annotations_hash, hint_of, look_alike
 from capeval.files.jsonl import check_json, check_output
 from capeval.files.ratings import Key, LabelTable, MetricScores, RatingTable, load_human
 from capeval.files.tables import check_all_found, ignored_columns
-from capeval.files.videos import hint_of, look_alike
 from capeval.options import (
     FilePath,
     Notices,
@@ -50,7 +49,6 @@ from capeval.rating.human_scores import annotated, check_rated, from_labels, is_
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import (
     SAMPLE,
-    annotations_in_memory,
     annotations_named_by,
     annotations_of,
     files_read,
@@ -261,10 +259,8 @@ def _annotations(
     o: CorrelateOptions, runs: Sequence[MeasuredRun], named: Sequence[NamedMetric]
 ) -> Sequence[Annotation] | None:
     """Return the annotations that were chosen, else the annotations that the runs name."""
-    if isinstance(o.annotations, str | Path):
-        return annotations_of(o.annotations)
     if o.annotations is not None:
-        return annotations_in_memory(o.annotations)
+        return annotations_of(o.annotations)
     places = {one.run.path: one.annotations for one in runs}
     places |= {one.path: annotations_named_by(one.path) for one in named}
     found = {path: where for where, path in places.items() if path is not None}

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from capeval.files.videos import hint_of
+from capeval.files.annotations import hint_of
 from capeval.scoring.known_agreement import HUMAN_WORDS
 from capeval.scoring.scores import ResultModel
 from capeval.stats.values import UPPER, Coefficient, GroupingName

@@ -12,6 +12,7 @@ import numpy as np
 
 from capeval.correlation.fields import Notice
 from capeval.errors import InputError, UsageError
+from capeval.files.annotations import hint_of, look_alike
 from capeval.files.judgments import caption_hash
 from capeval.files.ratings import (
     IfMissing,
@@ -21,11 +22,10 @@ from capeval.files.ratings import (
     caption_name,
     load_metrics,
 )
-from capeval.files.videos import hint_of, look_alike
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.resolve import attempt
+from capeval.runs.resolve import attempt, find_judgments
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
-from capeval.schema import Annotation, Judgment, Scored, element_ids
+from capeval.schema import Annotation, Caption, Judgment, Scored, element_ids
 from capeval.scoring import MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import signature_of
 from capeval.scoring.verdicts import judged_by, snapshots_notice, stored_judgments
@@ -95,13 +95,15 @@ class NamedMetric:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run with its judges, its possible names in a human file, and its annotations.
+    """A run with its judges, its captions, its possible names in a human file, and its annotations.
 
-    `measured` is whether `capeval metrics` has computed metrics for it.
+    Captions are read if it is judged or measured: `measured` is whether `capeval metrics` has
+    computed metrics for it.
     """
 
     run: RunFolder
     judges: Sequence[JudgeFolder]
+    captions: Sequence[Caption]
     names: Sequence[str]
     annotations: str | None
     measured: bool
@@ -112,11 +114,12 @@ def _measured_run(run: RunFolder, *, annotated: bool, judge: str | None) -> Meas
     named = annotations_named_by(run.path) if judges and annotated else None
     if named is not None:
         annotations_of(named)
-    return MeasuredRun(run, judges, _names(run) if judges or measured else (), named, measured)
+    captions = run.read_captions() if judges or measured else ()
+    return MeasuredRun(run, judges, captions, _names(run, captions), named, measured)
 
 
-def _names(run: RunFolder) -> list[str]:
-    models = {one.model for one in run.read_captions() if one.model} if run.exists() else set()
+def _names(run: RunFolder, captions: Sequence[Caption]) -> list[str]:
+    models = {one.model for one in captions if one.model}
     return [run.name, *(models if len(models) == 1 else [])]
 
 
@@ -194,11 +197,15 @@ def gather(
     Raises `InputError` or `UsageError` if a source is invalid, or judgments lack annotations.
     """
     sources = Sources()
-    folders = [judge for one in runs for judge in one.judges]
-    read = attempt(lambda judge: (judge, _scored(judge, annotations)), folders, on_notice)
+    of_judge = {judge: one for one in runs for judge in one.judges}
+    read = attempt(
+        lambda judge: (judge, _scored(judge, annotations, of_judge[judge].captions)),
+        of_judge,
+        on_notice,
+    )
     for judge, judgments in read:
-        name, path = judge.path.name, judge.judgments
-        _judged(sources, name, path, judgments, annotations or (), systems, found=True)
+        name, system = judge.path.name, _system_of(of_judge[judge].names, systems)
+        _judged(sources, name, judge.judgments, judgments, annotations or (), system, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for one in runs:
@@ -206,8 +213,13 @@ def gather(
             sources.add(metric.of_system(_system_of(one.names, systems)))
     for each in named:
         if each.path.is_dir() or each.path.name == JUDGMENTS:
-            judgments = _judgments(each.path, annotations)
-            _judged(sources, each.name, each.path, judgments, annotations or (), systems)
+            file, around = find_judgments(each.path), run_around(each.path)
+            captions = around.read_captions() if around else None
+            judgments = _judgments(file, annotations, captions)
+            system = next(iter(systems)) if len(systems) == 1 else None
+            if around and captions is not None:
+                system = _system_of(_names(around, captions), systems)
+            _judged(sources, each.name, each.path, judgments, annotations or (), system)
         else:
             _read_file(sources, each, columns)
     return sources
@@ -216,15 +228,17 @@ def gather(
 def _measured(one: MeasuredRun) -> list[MetricScores]:
     """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     found = load_metrics(one.run.path / METRICS, METRICS).metrics
-    _leave_out_changed(found, one.run)
+    _leave_out_changed(found, one.run, one.captions)
     for metric in found:
         metric.name = metric.own or metric.name
         metric.found = True
     return found
 
 
-def _leave_out_changed(metrics: Sequence[MetricScores], run: RunFolder) -> None:
-    now: dict[Key, str] = {(one.index, run.name): caption_hash(one) for one in run.read_captions()}
+def _leave_out_changed(
+    metrics: Sequence[MetricScores], run: RunFolder, captions: Sequence[Caption]
+) -> None:
+    now: dict[Key, str] = {(one.index, run.name): caption_hash(one) for one in captions}
     for metric in metrics:
         metric.leave_out_changed(now)
 
@@ -234,7 +248,7 @@ def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str])
     path = named.path
     file = load_metrics(path, named.name, columns)
     if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
-        _leave_out_changed(file.metrics, run)
+        _leave_out_changed(file.metrics, run, run.read_captions())
     sources.headers[path] = file.header
     sources.read.setdefault(path.resolve(), set()).update(file.read)
     for metric in file.metrics:
@@ -250,17 +264,23 @@ def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str])
         raise InputError(f"has no metric {cut(named.own)}; {has}", file=path)
 
 
-def _judgments(path: Path, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
+def _judgments(
+    path: Path, annotations: Sequence[Annotation] | None, captions: Sequence[Caption] | None
+) -> Sequence[Judgment]:
     if annotations is None:
         raise UsageError(
             f"{path}: these are judgments without a run that names their annotations; name them "
             "with --annotations"
         )
-    return stored_judgments(path, annotations)[0]
+    return stored_judgments(path, annotations, captions)
 
 
-def _scored(judge: JudgeFolder, annotations: Sequence[Annotation] | None) -> Sequence[Judgment]:
-    judgments = _judgments(judge.judgments, annotations)
+def _scored(
+    judge: JudgeFolder,
+    annotations: Sequence[Annotation] | None,
+    captions: Sequence[Caption],
+) -> Sequence[Judgment]:
+    judgments = _judgments(judge.judgments, annotations, captions)
     reasons = [one.reason for one in judgments if not isinstance(one, Scored)]
     if len(reasons) == len(judgments):
         raise InputError(f"no caption is scored ({reasons[0]})", file=judge.path)
@@ -273,14 +293,11 @@ def _judged(
     path: Path,
     judgments: Sequence[Judgment],
     annotations: Sequence[Annotation],
-    systems: Systems,
+    system: str | None,
     *,
     found: bool = False,
 ) -> None:
-    reference, run = AnnotationArrays(annotations), run_around(path)
-    system = _system_of(_names(run), systems) if run else None
-    if run is None and len(systems) == 1:
-        system = next(iter(systems))
+    reference = AnnotationArrays(annotations)
     scored = {one.index: one for one in judgments if isinstance(one, Scored)}
     rows = [reference.rows[index] for index in scored]
     values = measures(reference.counts(rows, [one.relations for one in scored.values()]))[:, 0]

@@ -35,17 +35,20 @@ from capeval.stats.correlation import (
     group_means,
     why_missing,
 )
-from capeval.stats.jackknife import FEWEST, Inference, difference, jackknife
 from capeval.stats.sign_flips import holm, rank_clusters
 from capeval.stats.system_means import Values, drawn_values, interval_of, permutation_p
 from capeval.stats.values import (
+    FEWEST_LEFT_OUT,
     Coefficient,
     Floats,
     GroupingName,
+    Inference,
     Ints,
     Mask,
     Missing,
     Value,
+    jackknife,
+    jackknife_difference,
     number_of,
     steady,
 )
@@ -144,7 +147,9 @@ class _Scores:
         if videos < FEW:
             unit = "video" if self.design.repeats else "caption"
             found.append(
-                self.notice("too_few" if videos < FEWEST else "few", count=videos, unit=unit)
+                self.notice(
+                    "too_few" if videos < FEWEST_LEFT_OUT else "few", count=videos, unit=unit
+                )
             )
         ties = [self.notice("ties", share=_tie_share(self.y))]
         ties += [
@@ -263,7 +268,7 @@ class _Way:
             each = [self.of.by_metric[name].left_out(self.statistic, self.use) for name in names]
             if len(names) == 1:
                 return jackknife(values[0], each[0])
-            return difference((values[0], values[1]), (each[0], each[1]))
+            return jackknife_difference((values[0], values[1]), (each[0], each[1]))
         drawn = self.of.drawn
         if isinstance(drawn, Missing):
             return drawn
@@ -279,10 +284,7 @@ class _Way:
         pairs = list(combinations(range(len(metrics)), 2))
         tests = [self.tested(metrics[a], metrics[b]) for a, b in pairs]
         adjusted = holm([one if isinstance(one, Missing) else one.p for one in tests])
-        square: list[list[Value]] = [[1.0] * len(metrics) for _ in metrics]
-        for (a, b), p in zip(pairs, adjusted, strict=True):
-            square[a][b] = square[b][a] = p
-        clusters = rank_clusters(values, square) if pairs else [None]
+        clusters = rank_clusters(values, adjusted) if pairs else [None]
         correlations = [
             self._correlation(*one) for one in zip(metrics, values, clusters, strict=True)
         ]

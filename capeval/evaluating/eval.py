@@ -255,7 +255,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         if entry.reached != "endpoint" and not model.serve:
             captions = run_folder(model, entry.name).read_captions()
             done = {one.index for one in captions if not one.is_empty}
-            wanted = wanted_videos(model, entry.prompt).chosen()
+            wanted = wanted_videos(model, entry.prompt).chosen
             step.todo = [one.index for one in wanted if one.index not in done]
             line = f"{step.target.name}: {counted(len(step.todo), 'video')} to caption"
             expected = WorkEstimate(todo=[line], details={"to_caption": len(step.todo)})
@@ -366,8 +366,8 @@ async def open_evaluating(
         raise UsageError("name a model, a run or a captions file")
     common = {"annotations": o.annotations, "limit": o.limit, "max_cost": o.max_cost, "run": o.run}
     judge = {"judge": o.judge, "base_url": o.judge_url, "columns": o.columns}
-    own = {"prompts": o.judge_prompts, "repeats": o.repeats, "serve": o.judge_serve or None}
-    own |= {"runs": o.runs, "on_notice": once}
+    own: dict[str, Any] = {"prompts": o.judge_prompts, "repeats": o.repeats}
+    own |= {"serve": o.judge_serve or None, "runs": o.runs, "on_notice": once}
     judging = _with_defaults(RunOptions, o.judging, **common, **judge, **own)
     o = replace(o, judge_serve=judging.serve)
     model: dict[str, Any] = {"base_url": o.model_url, "serve": o.serve or None, "videos": o.videos}

@@ -14,6 +14,7 @@ In all other files, `COLUMNS` says which column is which.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ne
@@ -21,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
+from capeval.files.annotations import KnownVideos, hint_of, look_alike, path_parts
 from capeval.files.jsonl import (
     dumps,
     json_object,
-    json_records,
     json_values,
     numbered_lines,
     validated_records,
@@ -33,16 +34,11 @@ from capeval.files.tables import (
     FileTable,
     check_all_found,
     folded,
-    is_binary_table,
     is_missing,
-    is_table,
-    read_table,
+    table_or_json,
 )
-from capeval.files.videos import KnownVideos, hint_of, look_alike, path_parts
-from capeval.schema import Annotation, Caption, Video
-from capeval.schema.annotation import id_text
-from capeval.text import Loss, counted, listed, nearest, shown
-from capeval.thinking import caption_in
+from capeval.schema import Annotation, Caption, Video, id_text
+from capeval.text import Loss, after_thinking, counted, listed, nearest, shown
 
 COLUMNS = {
     "index": ("index", "video_id", "id", "video"),
@@ -94,8 +90,11 @@ def read_captions(
         what = "is a pickle, which can run any program when it is read"
         raise InputError(f"{what}; save the predictions as xlsx, tsv or json", file=path)
     known = KnownVideos(annotations)
-    table = read_table(path) if is_table(path) else None
-    how, records = ("", [*table.records()]) if table else _json_records(path, columns, known)
+    content = table_or_json(path)
+    if isinstance(content, str):
+        table, (how, records) = None, _json_records(path, content, columns, known)
+    else:
+        table, how, records = content, "", [*content.records()]
     header = {name for _, row in records for name in row}
     has_blanks = table is not None
     if not columns and "doc_id" in header and {"resps", "filtered_resps"} & header:
@@ -111,9 +110,8 @@ def read_captions(
     texts = [one.caption for one in found.captions]
     if len(texts) > 2 and len({*texts}) == 1:
         notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
-    if is_binary_table(path) and (
-        long := [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
-    ):
+    long = [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
+    if table and long:
         what = "as long as a cell of a workbook can be, and may be cut"
         notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
     return CaptionsFile(found.captions, (*notices, *found.notices))
@@ -182,13 +180,13 @@ def _cell(value: Any) -> Any:
 
 
 def _json_records(
-    path: Path, columns: Mapping[str, str], known: KnownVideos
+    path: Path, text: str, columns: Mapping[str, str], known: KnownVideos
 ) -> tuple[str, Records]:
     """Return how JSON was read if that is worth a notice, and its records.
 
     JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
     """
-    places, whole = json_values(path, nan=True)
+    places, whole = json_values(path, text, nan=True)
     if isinstance(whole, dict):
         if isinstance(whole.get("logs"), list):
             places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]
@@ -369,18 +367,50 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+# ---- The caption in a model's reply --------------------------------------------------------------
+
+REASONING_REMOVED = "the model's reasoning in front of the caption was removed"
+
+# GLM's models put their answer between these.
+_ANSWER = re.compile(
+    r"<answer>(?P<tag>.*?)(?:</answer>)?|<\|begin_of_box\|>(?P<box>.*?)(?:<\|end_of_box\|>)?",
+    re.DOTALL,
+)
+
+
+def caption_in(text: str) -> str:
+    """Return the caption in a reply, without the reasoning that some servers leave in front of it.
+
+    Raises `ReplyError` if there is nothing else, or if it is not clear where the reasoning ends.
+
+    >>> caption_in("<think>A dog?</think> A dog runs.")
+    'A dog runs.'
+    >>> caption_in("<think>A dog?</think><answer>A dog runs.</answer>")
+    'A dog runs.'
+    """
+    caption = after_thinking(text)
+    if caption is None:
+        raise ReplyError("it is not clear where the reasoning ends and the caption begins")
+    if text.strip() and not caption.strip():
+        raise ReplyError("the reply has reasoning and no caption")
+    caption = caption.strip()
+    if answer := _ANSWER.fullmatch(caption):
+        return str(answer["tag"] or answer["box"] or "").strip()
+    return caption
+
+
+def has_reasoning(text: str) -> bool:
+    """Return whether `caption_in` removes reasoning, even if empty, from a reply."""
+    return after_thinking(text) != text.lstrip()
+
+
 # ---- The captions of a run, and their annotations ----------------------------------------------
 
 
-def load_captions(path: Path | str, *, unfinished: bool = False) -> tuple[Caption, ...]:
-    """Return the captions of a file that capeval wrote, in its order.
-
-    `unfinished` ignores an incomplete last line, which a killed process leaves in a run's file.
-    """
-    path = Path(path)
+def load_captions(path: Path) -> tuple[Caption, ...]:
+    """Return the captions of a run's file, in its order, without an incomplete last line."""
     lines = ((f"line {n}", value) for n, value in numbered_lines(path))
-    records = lines if unfinished else json_records(path)
-    return validated_records(Caption, records, file=path)
+    return validated_records(Caption, lines, file=path)
 
 
 def known_captions(

@@ -34,7 +34,12 @@ def read_text(path: Path) -> str:
 
     Excel's "Unicode text" is UTF-16 with such a mark, and is read too.
     """
-    text = _decoded(read_bytes(path), path)
+    return text_in(read_bytes(path), path)
+
+
+def text_in(data: bytes, path: Path) -> str:
+    """Return the text in the content of a file, as `read_text` does."""
+    text = _decoded(data, path)
     if not text.strip():
         raise InputError("is empty", file=path)
     return text
@@ -78,19 +83,6 @@ def why_missing(path: Path) -> str:
     except OSError:
         return f"does not exist (nor does its folder {path.parent})"
     return "does not exist" + nearest(path.name, names)
-
-
-def first_line(path: Path) -> str:
-    """Return the first line of a text file that is not blank, without a byte order mark.
-
-    The rest is not read: another process may still be writing the last line.
-    """
-    with suppress(OSError):
-        if path.is_file():
-            with path.open(encoding="utf-8-sig", errors="replace") as file:
-                if line := next(filter(None, map(str.strip, file)), ""):
-                    return line
-    return read_text(path)
 
 
 Stamp = tuple[int, ...]
@@ -192,9 +184,11 @@ def json_values(
     return [("line 1", whole)], whole
 
 
-def json_records(path: Path, on_fault: OnFault | None = None) -> Records:
+def json_records(
+    path: Path, text: str | None = None, *, on_fault: OnFault | None = None
+) -> Records:
     """Return the records of a JSON list or of JSON lines with their places; one is needed."""
-    records, _ = json_values(path, on_fault=on_fault)
+    records, _ = json_values(path, text, on_fault=on_fault)
     if not records:
         raise InputError("has no records", file=path)
     return records
@@ -208,14 +202,14 @@ def _is_object(line: str | bytes) -> bool:
         return False
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, Any]]:
+def numbered_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[int, Any]]:
     """Yield the values of a file, each with the number of its line; none if there is no file.
 
     A killed process may have left the last line incomplete: it is ignored then, but one that lacks
-    only its line break is used.
+    only its line break is used. `data` is the file's content, if that is known.
     """
-    if path.exists():
-        data = read_bytes(path)
+    if data is not None or path.exists():
+        data = read_bytes(path) if data is None else data
         end = data.rfind(b"\n") + 1
         whole = data if _is_object(data[end:]) else data[:end]
         yield from json_lines(_decoded(whole, path), file=path)

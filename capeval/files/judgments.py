@@ -39,6 +39,7 @@ from capeval.schema import (
     RELATIONS,
     Annotation,
     Caption,
+    Id,
     Judgment,
     Provenance,
     Relation,
@@ -47,7 +48,6 @@ from capeval.schema import (
     flaw_of,
     lacking,
 )
-from capeval.schema.annotation import Id
 from capeval.text import complaint, listed, nearest, normalised, shown, storable
 
 # ---- JSON lines --------------------------------------------------------------------------------
@@ -68,14 +68,16 @@ def unknown_video(index: str, known: Collection[str], *, file: Path, place: str 
     )
 
 
-def load_judgments(path: Path, *, in_run: bool = True) -> dict[str, Judgment]:
+def load_judgments(
+    path: Path, data: bytes | None = None, *, in_run: bool = True
+) -> dict[str, Judgment]:
     """Return the judgments by index; if a video has several lines, the last one is used.
 
     A video that was judged again has its newer line further down. Outside a run, two verdicts on a
-    video are refused: they may be of two runs.
+    video are refused: they may be of two runs. `data` is the file's content, if that is known.
     """
     found: dict[str, Judgment] = {}
-    for one in judgment_lines(path):
+    for one in judgment_lines(path, data):
         if not in_run and isinstance(one, Scored) and isinstance(found.get(one.index), Scored):
             where = f"index {shown(one.index)}"
             raise InputError("has two verdicts; keep those of one run", file=path, where=where)
@@ -83,9 +85,9 @@ def load_judgments(path: Path, *, in_run: bool = True) -> dict[str, Judgment]:
     return found
 
 
-def judgment_lines(path: Path) -> Iterator[Judgment]:
+def judgment_lines(path: Path, data: bytes | None = None) -> Iterator[Judgment]:
     """Yield every judgment of a file, in its order."""
-    for _, value in numbered_lines(path):
+    for _, value in numbered_lines(path, data):
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
                 "has no judgments (they have a status); name a judgments.jsonl, a judged run, "
@@ -362,12 +364,15 @@ class _Indexed(_Part):
 
 
 def load_tuna_results(
-    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
+    path: Path, text: str, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
 ) -> list[Judgment]:
-    """Return one judgment per record; a record that contradicts its annotation is unscored."""
+    """Return one judgment per record; a record that contradicts its annotation is unscored.
+
+    `text` is that of the file.
+    """
     known = {annotation.index: annotation for annotation in annotations}
     result: dict[str, Judgment] = {}
-    for place, value in json_records(path):
+    for place, value in json_records(path, text):
         index = validated(_Indexed, value, file=path, where=place).index
         if index in result:
             raise InputError("is duplicated", file=path, where=f"index {shown(index)}")

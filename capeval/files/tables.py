@@ -13,7 +13,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -25,14 +24,13 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationE
 
 from capeval.errors import InputError, UsageError, needing
 from capeval.files.jsonl import (
-    first_line,
     json_object,
     json_records,
     read_bytes,
-    read_text,
+    text_in,
     validated,
 )
-from capeval.schema.annotation import id_text
+from capeval.schema import id_text
 from capeval.text import complaints, cut, describe, listed, nearest, shown
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -254,34 +252,30 @@ def folded(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.casefold())
 
 
-def is_table(path: Path) -> bool:
-    """Return whether a file is a workbook, parquet or CSV, by its content, and not JSON."""
-    return is_binary_table(path) or first_line(path)[0] not in "{["
+def table_or_json(path: Path) -> FileTable | str:
+    """Read a workbook (its first visible sheet), parquet or CSV; of JSON, return the text.
 
-
-def is_binary_table(path: Path) -> bool:
-    """Return whether a file begins like a workbook or parquet, whatever its name."""
-    with suppress(OSError):
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(4).startswith((*_WORKBOOK, _PARQUET))
-    return False
-
-
-def read_table(path: Path | str) -> FileTable:
-    """Read a table, whose kind its content decides; of a workbook the first visible sheet.
-
-    InputError if it cannot be read, has no rows, or names a column twice; MissingExtra if it is
-    parquet, and pyarrow is not installed.
+    The content decides. InputError if it cannot be read, has no rows, or names a column twice;
+    MissingExtra if it is parquet, and pyarrow is not installed.
     """
-    path = Path(path)
     data = read_bytes(path)
     if data.startswith(_WORKBOOK):
         return _of_workbook(path, data)
     if data.startswith(_PARQUET):
         return _of_parquet(path, data)
-    text = read_text(path)
-    return _of_json(path) if text.lstrip()[0] in "{[" else _of_csv(path, text)
+    text = text_in(data, path)
+    return text if text.lstrip()[0] in "{[" else _of_csv(path, text)
+
+
+def read_table(path: Path | str) -> FileTable:
+    """Read a table as `table_or_json` does, or records of JSON as the rows of one."""
+    path = Path(path)
+    found = table_or_json(path)
+    if isinstance(found, FileTable):
+        return found
+    places, values = zip(*json_records(path, found), strict=True)
+    rows = [json_object(v, file=path, where=p) for p, v in zip(places, values, strict=True)]
+    return FileTable(path, [*dict.fromkeys(name for row in rows for name in row)], rows, places)
 
 
 def _of_csv(path: Path, text: str) -> FileTable:
@@ -380,12 +374,6 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
-
-
-def _of_json(path: Path) -> FileTable:
-    places, values = zip(*json_records(path), strict=True)
-    rows = [json_object(v, file=path, where=p) for p, v in zip(places, values, strict=True)]
-    return FileTable(path, [*dict.fromkeys(name for row in rows for name in row)], rows, places)
 
 
 def _of_parquet(path: Path, data: bytes) -> FileTable:

@@ -21,17 +21,17 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from capeval.config import packaged
 from capeval.errors import InputError, ReplyError
 from capeval.files.jsonl import read_text, validated
 from capeval.files.judgments import match_labels, read_relation
-from capeval.files.packaged import filled, packaged
 from capeval.judging.protocol import DEFAULT_PROMPTS
-from capeval.judging.segments import VERSION, segments
 from capeval.llm.replies import (
     COUNT,
     TEXT,
     Number,
     ReplyForm,
+    ReplySchema,
     Words,
     array_of,
     each_once,
@@ -40,15 +40,17 @@ from capeval.llm.replies import (
     object_of,
     pair_of,
 )
-from capeval.llm.types import ReplySchema
 from capeval.schema import RELATIONS, Relation
 from capeval.text import (
+    SEGMENTS_VERSION,
     counted,
     describe,
+    filled,
     listed,
     nearest,
     normalised,
     one_line,
+    segments,
     shown,
     storable,
     words,
@@ -141,7 +143,7 @@ def load_prompts(
     if explain and used.explain is None:
         raise _no_reasons(path)
     files = {**used.model_dump(), **({"classify": used.explain} if explain else {})}
-    digest = hashlib.sha256(f"{text}\0segments {VERSION}".encode())
+    digest = hashlib.sha256(f"{text}\0segments {SEGMENTS_VERSION}".encode())
     templates: dict[Stage, str] = {}
     for stage in _PLACEHOLDERS:
         file = folder / files[stage]

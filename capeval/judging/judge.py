@@ -13,9 +13,9 @@ from typing import Any
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.judging.contracts import Stage
+from capeval.judging.judges import OpenJudge, judge_server, open_judge
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeCommandOptions, JudgeOptions, RunOptions
-from capeval.judging.selection import OpenJudge, judge_server, open_judge
 from capeval.llm.serving import SERVED_URL
 from capeval.options import command
 from capeval.runs.concurrency import in_turn
@@ -34,7 +34,7 @@ from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import from_memory, run_name
 from capeval.schema import Caption, Unscored, Usage
 from capeval.scoring import Scores
-from capeval.scoring.judged_run import load_scores, scores_text
+from capeval.scoring.judged_run import scores_text
 from capeval.scoring.known_agreement import Agreement, agreement_line, known_agreement
 from capeval.scoring.scores import RunScores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
@@ -54,7 +54,7 @@ class Judged:
     file: Path | None
 
     def without_videos(self) -> Judged:
-        """Return the same with the names of the videos alone, if their scores are in the file."""
+        """Return the same with only the names of the videos, whose scores are in the file."""
         if self.file is None:
             return self
         nothing: dict[str, VideoScore] = {}
@@ -183,7 +183,11 @@ class JudgingSession(LongWork[Judged]):
         ended = [done.done[index] for index in asked if index in done.new]
         reasons = {one.index: one.reason for one in ended if isinstance(one, Unscored)}
         folder = work.folder
-        scores = load_scores(folder) if folder and work.unchanged else work.judged.scores
+        scores = (
+            Scores.model_validate_json(folder.scores.read_bytes())
+            if folder and work.unchanged
+            else work.judged.scores
+        )
         # Older scores are not those of this work.
         file = folder.scores if folder and done.is_written else None
         models, base_url = scores.settings["models"], scores.settings["base_url"]

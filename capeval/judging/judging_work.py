@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from capeval.errors import JudgeError, ReplyError, RequestRefused, RetriesExhausted
-from capeval.files.jsonl import short_hash
+from capeval.files.jsonl import short_hash, write_atomic
 from capeval.files.judgments import (
     caption_hash,
     judgment_line,
@@ -22,9 +22,8 @@ from capeval.files.judgments import (
     write_judgments,
 )
 from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
+from capeval.judging.judges import OpenJudge
 from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
-from capeval.judging.segments import segments, size
-from capeval.judging.selection import OpenJudge
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, left_of, select
 from capeval.runs.folder import JudgeFolder
@@ -41,8 +40,9 @@ from capeval.schema import (
     Verdict,
     lacking,
 )
-from capeval.scoring.judged_run import JudgedRun, fingerprint, write_scores
+from capeval.scoring.judged_run import JudgedRun, fingerprint, scores_text
 from capeval.scoring.verdicts import changed_since, in_force, scored_by, votes_of
+from capeval.text import segments, size
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:
@@ -76,7 +76,9 @@ async def judge_caption(
     for repeat in range(len(votes), repeats):
         try:
             if caption.is_empty:
-                votes.append(empty_verdict(annotation))
+                nothing = tuple(map(lacking, annotation.events))
+                why = ("the caption is empty",)
+                votes.append(Verdict(candidate_events=(), matches=(), relations=nothing, notes=why))
             else:
                 votes.append(
                     await judge.judge(annotation, caption.caption, repeat=repeat, tally=tally)
@@ -95,16 +97,6 @@ async def judge_caption(
         provenance=tally.provenance(judge),
     )
     return judged if reason else scored_by(votes, judged)
-
-
-def empty_verdict(annotation: Annotation) -> Verdict:
-    """Return the verdict on an empty caption."""
-    return Verdict(
-        candidate_events=(),
-        matches=(),
-        relations=tuple(map(lacking, annotation.events)),
-        notes=("the caption is empty",),
-    )
 
 
 # ---- What judging is expected to cost ------------------------------------------------------------
@@ -339,7 +331,7 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         if self.folder:
             lines = sorted(self._lines.values(), key=lambda one: order.get(one.index, len(order)))
             write_judgments(self.folder.judgments, lines)
-            write_scores(self.folder, self.judged.scores)
+            write_atomic(self.folder.scores, scores_text(self.judged.scores))
             if not self.judged.scores.counts.unscored:
                 found = fingerprint(self.folder, self.source.annotations, self._repeats)
                 self.folder.write_judge(self._about(found))

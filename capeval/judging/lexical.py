@@ -19,9 +19,8 @@ from typing import Final
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from capeval.judging.protocol import PreparedJudge, Tally
-from capeval.judging.segments import segments
 from capeval.schema import Annotation, Relation, Verdict
-from capeval.text import storable, words
+from capeval.text import segments, storable, words
 
 RULES: Final = "lexical-2"
 """The version of the rules and word lists."""

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from capeval.config import Registry, blaming
 from capeval.errors import BudgetReached, EndpointDown, EndpointRefused, JudgeError, UsageError
 from capeval.llm.asker import Asked
+from capeval.llm.client import EndpointOptions, ServeOptions
 from capeval.llm.tracing import public_url
-from capeval.llm.types import EndpointOptions, ServeOptions
 from capeval.options import (
     INPUTS,
     JUDGE,

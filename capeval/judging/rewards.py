@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from capeval.errors import EndpointDown, JudgeError, UsageError
+from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.protocol import JudgingOptions
-from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import declares, python_only, required, takes
 from capeval.runs.engine import Spent
-from capeval.runs.sources import SAMPLE, annotations_in_memory, annotations_of
-from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored
-from capeval.schema.annotation import id_text
+from capeval.runs.sources import SAMPLE, annotations_of
+from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored, id_text
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore
@@ -82,11 +81,7 @@ class Judge:
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._options = o = _options(*args, **options)
-        if isinstance(o.annotations, str | Path):
-            found = annotations_of(o.annotations)
-        else:
-            found = annotations_in_memory(o.annotations)
-        self._annotations = {one.index: one for one in found}
+        self._annotations = {one.index: one for one in annotations_of(o.annotations)}
         self._kept: OrderedDict[_Key, _ByType] = OrderedDict()
         self._under_way: dict[_Key, asyncio.Task[_ByType | Unscored]] = {}
         self._failed_in_a_row = 0

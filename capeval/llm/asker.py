@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,34 +23,30 @@ from capeval.errors import (
     UsageError,
 )
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
-from capeval.llm.client import DEFAULT_URL, OpenAIChatClient, endpoint_url
+from capeval.llm.client import DEFAULT_URL, EndpointOptions, OpenAIChatClient, endpoint_url
 from capeval.llm.money import Meter, read_prices
 from capeval.llm.replies import (
+    Answer,
+    ChatClient,
+    ChatReply,
+    ChatRequest,
     Incomplete,
+    ReplyBroken,
     ReplyForm,
+    ReplyRefused,
+    ReplySchema,
+    State,
     beginning_of,
+    described,
     in_form,
     read_reply,
     schema_of,
 )
 from capeval.llm.serving import Server, serving
 from capeval.llm.tracing import public_url, trace
-from capeval.llm.types import (
-    Answer,
-    ChatClient,
-    ChatReply,
-    ChatRequest,
-    EndpointOptions,
-    ReplyBroken,
-    ReplyRefused,
-    ReplySchema,
-    State,
-    described,
-)
-from capeval.llm.wire import Weights, ending, weights_of
+from capeval.llm.wire import LONGEST_NAME, ending, listed_models
 from capeval.schema import Usage, endpoint_name
-from capeval.text import counted
-from capeval.thinking import after_thinking
+from capeval.text import after_thinking, counted, one_line
 
 T = TypeVar("T")
 FormT = TypeVar("FormT", bound=ReplyForm)
@@ -211,9 +209,7 @@ class Asker:
 
     async def models(self) -> tuple[str, ...]:
         """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
-        if self._endpoint is None:
-            return ()
-        return await self._endpoint.models()
+        return await self._endpoint.models() if self._endpoint else ()
 
     async def _reply(
         self, request: ChatRequest, asked: RequestIdentity
@@ -469,3 +465,59 @@ async def ask_chat(
 @cache
 def _schema(form: type[ReplyForm]) -> ReplySchema:
     return ReplySchema(form.__name__.lower(), schema_of(form))
+
+
+# ---- What a server says of the weights behind a model's name -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a server says of the weights behind a model's name.
+
+    `text` is empty where it says nothing; `is_certain` is whether other weights would have another
+    text.
+    """
+
+    text: str = ""
+    is_certain: bool = False
+
+
+# Of vLLM the first two, of gateways `digest`, of llama.cpp its `meta`. What else servers list
+# changes with each start (`created`, `permission`) or with its options (`max_model_len`, `n_ctx`).
+_OF_WEIGHTS = ("root", "parent", "digest", "n_params", "size", "ftype")
+_CERTAIN = ("root", "digest")
+
+
+def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
+    """Return what a list of models says of the weights of a model; an only model has any name.
+
+    Entries of one name that differ, as a router of several servers lists them, say nothing.
+
+    >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
+    Weights(text='root 1@cfaa58', is_certain=True)
+    """
+    records = listed_models(payload)
+    named = [one for one in records if one.get("id") == model]
+    found = {_weights(one) for one in named or (records if len(records) == 1 else [])}
+    return found.pop() if len(found) == 1 else Weights()
+
+
+def _weights(record: Mapping[str, Any]) -> Weights:
+    meta = record.get("meta")
+    details = {**(meta if isinstance(meta, dict) else {}), **record}
+    found = {
+        name: _without_folder(one_line(str(value), LONGEST_NAME))
+        for name in _OF_WEIGHTS
+        # SGLang and others repeat the name that they serve as the root.
+        if isinstance(value := details.get(name), str | int) and value not in ("", record.get("id"))
+    }
+    text = ", ".join(f"{name} {value}" for name, value in found.items())
+    return Weights(text, any(name in found for name in _CERTAIN))
+
+
+def _without_folder(text: str) -> str:
+    """Return the end of a path, as folders are private, and a hash of it all."""
+    if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
+        return text
+    last = text.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return f"{last}@{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capeval.llm.replies import ChatReply, ChatRequest, State
 from capeval.llm.tracing import trace
-from capeval.llm.types import ChatReply, ChatRequest, State
-from capeval.schema.judgment import Usage
+from capeval.schema import Usage
 from capeval.text import Loss, one_line
 
 TABLE = """

@@ -7,10 +7,10 @@ import difflib
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import KW_ONLY, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from capeval.config import config_file, keyless_addresses
 from capeval.errors import (
@@ -21,13 +21,20 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
-from capeval.llm.replies import object_of
-from capeval.llm.retry import LIMITS, AdaptiveLimiter, CallFailed, retrying
+from capeval.llm.replies import (
+    ChatClient,
+    ChatReply,
+    ChatRequest,
+    ReplySchema,
+    described,
+    object_of,
+)
 from capeval.llm.tracing import is_tracing, parse_endpoint, remember_secrets, trace
-from capeval.llm.types import ChatReply, ChatRequest, ReplySchema, described
 from capeval.llm.wire import (
+    LIMITS,
     MOST_TOKENS,
     OPTIONAL,
+    CallFailed,
     Connection,
     RequestPlan,
     body_of,
@@ -35,11 +42,21 @@ from capeval.llm.wire import (
     model_ids,
     reply_from,
 )
-from capeval.schema.judgment import Usage
+from capeval.options import (
+    JUDGE,
+    CallOptions,
+    Effort,
+    Rule,
+    declares,
+    ignore,
+    option,
+    python_only,
+)
+from capeval.schema import Usage
 from capeval.text import Loss, counted, listed, one_line
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
+    from tenacity import AsyncRetrying, RetryCallState
 
 DEFAULT_URL = "https://api.openai.com/v1"
 # Each has failed several attempts by then: the rest of a run would wait for nothing.
@@ -78,6 +95,62 @@ PREFLIGHT_SCHEMA = ReplySchema("preflight", object_of(ok={"type": "boolean"}))
 def endpoint_url(base_url: str | None) -> str:
     """Return the base URL to call: the given one, else OPENAI_BASE_URL, else OpenAI's own."""
     return base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+
+
+@declares
+class EndpointOptions(CallOptions):
+    """Which server of models is called.
+
+    Parameters
+    ----------
+    base_url : An OpenAI-compatible server. By default OPENAI_BASE_URL.
+    client : Replaces the network, for tests and recordings.
+    """
+
+    _: KW_ONLY
+    base_url: str | None = option(None, panel=JUDGE, metavar="URL")
+    client: ChatClient | None = python_only(None, method="complete", shown=False)
+
+
+_OWN_SERVER = "--serve starts a server of its own: omit --base-url"
+
+
+@declares
+class ServeOptions(EndpointOptions):
+    """Whether capeval starts the server.
+
+    Parameters
+    ----------
+    serve : Start the model's server, then end it.
+    gpus : With --serve: share the work among N GPUs.
+    on_notice : Called with one line for each notice.
+    """
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("serve", "base_url", _OWN_SERVER),
+        Rule("serve", "client", _OWN_SERVER),
+        Rule("gpus", "serve", "--gpus is for --serve", needs=True),
+    )
+    _: KW_ONLY
+    serve: bool = option(False, panel=JUDGE)
+    gpus: int | None = option(None, panel=JUDGE, metavar="N", min=1)
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
+
+
+@declares
+class ChatOptions(EndpointOptions):
+    """Which chat model is asked.
+
+    Parameters
+    ----------
+    judge : The chat model. By default gpt-6-luna, or the server's only model.
+    on_notice : Called with each notice, which is one line.
+    """
+
+    _: KW_ONLY
+    judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
+    reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
+    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 class OpenAIChatClient:
@@ -364,3 +437,106 @@ class OpenAIChatClient:
         if failure.action == "wait":
             return f"{url} does not answer ({failure})"
         return f"{url} refused the account or the key ({failure})"
+
+
+# ---- How long to wait after a failed call, and how many calls run at once ------------------------
+
+
+def retrying(
+    attempts: int, patience: float, longest: float, sleep: Callable[[float], Awaitable[None]]
+) -> AsyncRetrying:
+    """Return what repeats one call as long as it raises `CallFailed` with the action "wait".
+
+    It ends after so many failures, of which throttles are none, or seconds of `patience`, which do
+    not include the wait for a turn: patience is with the endpoint. A pause has at most `longest`
+    seconds, unless the endpoint asks for more.
+    """
+    from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
+
+    growing = wait_random_exponential(0.5, longest)
+    failures, queued = 0, 0.0
+
+    def spent(state: RetryCallState) -> float:
+        return max((state.seconds_since_start or 0.0) - queued, state.idle_for)
+
+    def pause(state: RetryCallState) -> float:
+        nonlocal queued
+        failure = _failure_of(state)
+        queued += failure.queued
+        seconds, after = growing(state), failure.after
+        if after is not None:
+            # Calls are spread over the time after the second that the endpoint named. If it
+            # throttles again at that time, they are spread further.
+            seconds = min(seconds, 0.1 * after) if state.attempt_number < 3 else seconds
+            seconds += after
+        seconds = min(seconds, max(patience - spent(state), 0.0))
+        trace("wait", seconds=round(seconds, 3), attempt=state.attempt_number)
+        return seconds
+
+    def is_over(state: RetryCallState) -> bool:
+        nonlocal failures
+        failures += not _failure_of(state).throttled
+        return failures >= attempts or spent(state) >= patience
+
+    temporary = retry_if_exception(lambda e: isinstance(e, CallFailed) and e.action == "wait")
+    return AsyncRetrying(sleep=sleep, retry=temporary, wait=pause, stop=is_over, reraise=True)
+
+
+def _failure_of(state: RetryCallState) -> CallFailed:
+    return cast(CallFailed, state.outcome and state.outcome.exception())
+
+
+# A server on one's own machine often has two slots. With one, a call that hangs would keep all
+# others waiting.
+FLOOR = 2
+
+
+class AdaptiveLimiter:
+    """Admits calls in order of arrival, up to a `limit` that adapts to the endpoint.
+
+    The limit begins at two, and doubles with as many successes as it is. When the endpoint
+    throttles or is too slow, it halves, once for all calls that were in flight together, down to
+    two; from then on it grows by one.
+    """
+
+    def __init__(self, maximum: int) -> None:
+        from anyio import CapacityLimiter
+
+        self.maximum = maximum
+        self._places = CapacityLimiter(min(FLOOR, maximum))
+        self._halvings = self._successes = 0
+
+    @property
+    def limit(self) -> int:
+        return int(self._places.total_tokens)
+
+    @property
+    def in_flight(self) -> int:
+        return self._places.borrowed_tokens
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[int]:
+        """Wait for a turn, and keep it for the block, which reports its end with the number."""
+        call = object()
+        await self._places.acquire_on_behalf_of(call)
+        try:
+            yield self._halvings
+        finally:
+            self._places.release_on_behalf_of(call)
+
+    def succeeded(self, slot: int) -> None:
+        """Report that the endpoint answered the call of a slot."""
+        # Calls admitted before the last halving say nothing about the present limit.
+        if slot == self._halvings and self.limit < self.maximum:
+            self._successes += 1
+            if self._successes >= self.limit:
+                self._successes = 0
+                more = 1 if self._halvings else self.limit
+                self._places.total_tokens = min(self.limit + more, self.maximum)
+
+    def throttled(self, slot: int) -> None:
+        """Report that the endpoint asked for fewer calls, or did not answer in time."""
+        if slot == self._halvings:
+            self._halvings += 1
+            self._successes = 0
+            self._places.total_tokens = max(min(FLOOR, self.maximum), self.limit // 2)

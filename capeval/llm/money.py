@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from capeval.config import read_config
 from capeval.errors import BudgetReached, InputError, UsageError
-from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.judgment import Usage
+from capeval.llm.replies import ChatReply, ChatRequest
+from capeval.schema import Usage
 from capeval.text import complaint
 
 TABLE = Path(__file__).with_name("judges.toml")

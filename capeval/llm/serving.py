@@ -19,10 +19,9 @@ from pathlib import Path
 from capeval.config import config_file
 from capeval.errors import EndpointDown, EndpointRefused, UsageError
 from capeval.files.jsonl import short_hash
-from capeval.llm.retry import CallFailed
+from capeval.llm.client import ServeOptions
 from capeval.llm.tracing import parse_endpoint, redact, remember_secrets
-from capeval.llm.types import ServeOptions
-from capeval.llm.wire import Connection, model_ids
+from capeval.llm.wire import CallFailed, Connection, model_ids
 from capeval.text import Loss, one_line
 
 _HOST = "127.0.0.1"

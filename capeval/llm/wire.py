@@ -1,4 +1,4 @@
-"""What goes over the wire: connections, the JSON of requests and of replies, lists of models.
+"""What goes over the wire: connections, requests and replies as JSON, failures, lists of models.
 
 Redirects are not followed, and no proxy gets what is meant for this machine. The openai library is
 imported (0.5 s) with the first connection.
@@ -7,23 +7,23 @@ imported (0.5 s) with the first connection.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import re
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import UsageError
-from capeval.llm.retry import CallFailed
-from capeval.llm.tracing import Endpoint
-from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.judgment import Usage
-from capeval.text import describe, one_line, storable
-from capeval.thinking import after_thinking
+from capeval.llm.replies import ChatReply, ChatRequest
+from capeval.llm.tracing import Endpoint, redact
+from capeval.schema import Usage
+from capeval.text import after_thinking, describe, one_line, storable
 from capeval.version import __version__
 
 if TYPE_CHECKING:
@@ -180,6 +180,150 @@ async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Re
         while (link := cause.__cause__ or cause.__context__) and link is not outer:
             cause = link
         raise CallFailed(None, describe(cause, 300)) from error
+
+
+# ---- What a failed call means --------------------------------------------------------------------
+
+Action = Literal["wait", "stop_run", "refuse_access", "refuse_request"]
+
+_NO_MONEY = re.compile(
+    "insufficient_quota|billing_hard_limit_reached|billing_not_active|account_deactivated"
+)
+_FILTERED = re.compile(
+    r"(?i)content[_ ]?(filter|policy|management)|responsibleai|moderation|flagged|safety system"
+)
+_TOO_LONG = re.compile(
+    r"(?i)context[_ ]length|context window|maximum context|too (long|large|many (input )?tokens)"
+    r"|string_above_max|reduce the length|exceeds? the (model|limit|maximum|available context)"
+    r"|at most \d+|longer than the maximum model length|max_model_len"
+)
+_NO_MODEL = re.compile(
+    r"(?is)model_not_found|model\b.{0,200}(does not exist|not found|not a valid)"
+    r"|invalid model|unknown model|not found.{0,40}model"
+)
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""The fields that limit a reply."""
+_LIMIT = re.compile(
+    r"max_(completion_|output_|new_)?tokens|(output|completion) tokens|in the (output|completion)"
+)
+_UNKNOWN = re.compile(
+    "(?i)unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (inputs|fields)"
+    "|not permitted|instead of"
+)
+_PROMPT = re.compile("(?i)prompt|input|messages|context length")
+_ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|structured outputs?"}
+
+
+class CallFailed(Exception):
+    """A call that brought no chat completion, and what to do about it.
+
+    `status` is the HTTP status, None where no response came; `body` is the error in the response,
+    JSON values or text; `after` is how many seconds the endpoint asks to wait, if it says so;
+    `queued` is for how many seconds the call waited for its turn. The endpoint has `throttled` the
+    user, or the call has `timed_out`.
+
+    Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
+    one has succeeded already: then a firewall or a proxy refuses this request; "refuse_request"
+    that it is refused, `about_content` because of its length or a filter, `about_prompt` because of
+    the prompt.
+    """
+
+    queued = 0.0
+
+    def __init__(
+        self,
+        status: int | None,
+        message: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timed_out: bool = False,
+    ) -> None:
+        message = redact(message or _message(body))
+        reason = f"{status}: {message}" if status and message else message
+        super().__init__(reason or f"HTTP status {status}")
+        self.status, self.after = status, _retry_after(headers or {})
+        self._body, self._message = body, message
+        self.about_prompt = bool(_PROMPT.search(message))
+        # Azure and gateways nest the reason deeper than the message.
+        self._text = text = f"{message} {json.dumps(body)[:4000]}"
+        self.timed_out = timed_out or status in {408, 504, 524}
+        self.throttled = status in {429, 503, 529}
+        self.about_model = status in {400, 404, 422} and bool(_NO_MODEL.search(text))
+        self.too_long = status == 413 or (status in {400, 422} and bool(_TOO_LONG.search(text)))
+        self.about_content = self.too_long or (
+            status in {400, 403, 422} and bool(_FILTERED.search(text))
+        )
+        self.action = self._action()
+
+    def _action(self) -> Action:
+        status = self.status
+        if status is None:
+            return "wait"
+        if status in {401, 402} or (status < 500 and _NO_MONEY.search(self._text)):
+            return "stop_run"
+        if self.about_content:
+            return "refuse_request"
+        if status in {403, 404, 405, 410} or 300 <= status < 400:
+            return "refuse_access"
+        if status in {408, 409, 425, 429} or status >= 500 or status < 300:
+            return "wait"
+        return "refuse_access" if self.about_model else "refuse_request"
+
+    def smaller_limit(self, refused: int, least: int) -> int | None:
+        """Return a limit of tokens to try, `least` or more; None if the refused one is no fault."""
+        text = self._text
+        if self.status not in {400, 422} or not _LIMIT.search(text) or _UNKNOWN.search(text):
+            return None
+        figures = map(int, re.findall(r"\b\d{1,9}\b", self._message))
+        smaller = max((one for one in figures if least <= one < refused), default=refused // 2)
+        return smaller if smaller >= least else None
+
+    def refused_parameter(self, sent: Collection[str]) -> str | None:
+        """Return the parameter of `sent` that was refused; its own field outweighs the text."""
+        if self.status not in {400, 422} or self.action == "stop_run" or self.about_content:
+            return None
+        if not _UNKNOWN.search(self._text):
+            sent = [name for name in sent if name not in LIMITS]
+        param = self._body.get("param") if isinstance(self._body, dict) else None
+        if isinstance(param, str) and param.split(".")[0] in sent:
+            return param.split(".")[0]
+        found = {}
+        for name in sent:
+            words = rf"(?i)\b({_ALSO_NAMED.get(name, name)})\b"
+            if match := re.search(words, self._text[:1000]):
+                found[match.start()] = name
+        return found[min(found)] if found else None
+
+
+def _message(body: Any) -> str:
+    names = ("message", "detail", "error")
+    # Gateways wrap an error in another, or its JSON in a text.
+    while isinstance(body, dict) and (named := [body[key] for key in names if body.get(key)]):
+        body = named[0]
+        if isinstance(body, str) and body.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
+    if isinstance(body, str) and body.lstrip().startswith("<"):
+        return "a web page"
+    return (body if isinstance(body, str) else json.dumps(body))[:2000]
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that `retry-after-ms` or `retry-after` (seconds or a date) ask for."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        with suppress(ValueError):
+            seconds = float(headers.get(name, "")) / unit
+            if 0 <= seconds < float("inf"):
+                return seconds
+    try:
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, date.timestamp() - time.time())
+
+
+# ---- Requests and replies as JSON ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,65 +493,13 @@ def _name(value: object) -> str | None:
     return one_line(value, LONGEST_NAME) if isinstance(value, str) and value.strip() else None
 
 
-def _records(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+def listed_models(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records in an endpoint's list of models."""
     listed = payload.get("data")
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What a server says of the weights behind a model's name.
-
-    `text` is empty where it says nothing; `is_certain` is whether other weights would have another
-    text.
-    """
-
-    text: str = ""
-    is_certain: bool = False
-
-
-# Of vLLM the first two, of gateways `digest`, of llama.cpp its `meta`. What else servers list
-# changes with each start (`created`, `permission`) or with its options (`max_model_len`, `n_ctx`).
-_OF_WEIGHTS = ("root", "parent", "digest", "n_params", "size", "ftype")
-_CERTAIN = ("root", "digest")
-
-
-def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
-    """Return what a list of models says of the weights of a model; an only model has any name.
-
-    Entries of one name that differ, as a router of several servers lists them, say nothing.
-
-    >>> weights_of({"data": [{"id": "judge", "root": "/ckpt/1", "created": 7}]}, "judge")
-    Weights(text='root 1@cfaa58', is_certain=True)
-    """
-    records = _records(payload)
-    named = [one for one in records if one.get("id") == model]
-    found = {_weights(one) for one in named or (records if len(records) == 1 else [])}
-    return found.pop() if len(found) == 1 else Weights()
-
-
-def _weights(record: Mapping[str, Any]) -> Weights:
-    meta = record.get("meta")
-    details = {**(meta if isinstance(meta, dict) else {}), **record}
-    found = {
-        name: _without_folder(one_line(str(value), LONGEST_NAME))
-        for name in _OF_WEIGHTS
-        # SGLang and others repeat the name that they serve as the root.
-        if isinstance(value := details.get(name), str | int) and value not in ("", record.get("id"))
-    }
-    text = ", ".join(f"{name} {value}" for name, value in found.items())
-    return Weights(text, any(name in found for name in _CERTAIN))
-
-
-def _without_folder(text: str) -> str:
-    """Return the end of a path, as folders are private, and a hash of it all."""
-    if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
-        return text
-    last = text.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return f"{last}@{hashlib.sha256(text.encode()).hexdigest()[:6]}"
-
-
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the ids in an endpoint's list of models."""
-    names = dict.fromkeys(record.get("id") for record in _records(payload))
+    names = dict.fromkeys(record.get("id") for record in listed_models(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())

@@ -14,8 +14,7 @@ from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
 from capeval.captioners.ray_pool import open_on_ray
 from capeval.errors import UsageError
-from capeval.files.annotations import is_benchmark, videos_of
-from capeval.files.videos import VideoFolder
+from capeval.files.annotations import VideoFolder, is_benchmark, videos_of
 from capeval.mcq.answering import Answers, AnswerWork, Asking, takes_subtitles
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.mcq.responses import MCQ
@@ -33,7 +32,7 @@ from capeval.options import (
 from capeval.runs.engine import functions, select
 from capeval.runs.folder import RunFolder, Shard
 from capeval.runs.sources import run_name, tested_model_warnings
-from capeval.schema.question import Question
+from capeval.schema import Question
 from capeval.text import counted, listed
 from capeval.video import FrameReader, Policy, open_reader
 

@@ -16,15 +16,15 @@ from capeval.captioners.generate import default_run
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.config import prompt_of, prompts_label, template
 from capeval.errors import InputError
 from capeval.files.jsonl import as_stored
-from capeval.files.packaged import prompt_of, prompts_label, template
 from capeval.mcq.question_files import questions_hash
 from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
-from capeval.schema.question import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
+from capeval.schema import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
 from capeval.text import complaint, counted, shown, storable
 from capeval.video import FrameReader, FrameSet
 

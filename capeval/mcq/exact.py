@@ -14,9 +14,8 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from capeval.schema.question import OPTION_LETTERS
-from capeval.text import normal_form
-from capeval.thinking import after_thinking
+from capeval.schema import OPTION_LETTERS
+from capeval.text import after_thinking, normal_form
 
 VERSION = "1"
 """Of these rules, for signatures."""

@@ -12,8 +12,8 @@ from typing import Literal
 from capeval.errors import UsageError
 from capeval.files.jsonl import check_output, collection_paused, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
+from capeval.llm.client import EndpointOptions
 from capeval.llm.money import Meter
-from capeval.llm.types import EndpointOptions
 from capeval.mcq.exact import VERSION as EXACT
 from capeval.mcq.grades import Grades, grades_file
 from capeval.mcq.grading import Graded, count_grades
@@ -65,11 +65,10 @@ from capeval.runs.engine import (
     functions,
 )
 from capeval.runs.sources import tested_model_warnings
-from capeval.schema.judgment import Usage
-from capeval.schema.question import Question, Response
+from capeval.schema import Question, Response, Usage
 from capeval.scoring.score import score
-from capeval.scoring.signature import VERSION, Signature
-from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
+from capeval.scoring.verdicts import VERSION, Signature
+from capeval.show.result import FORM_OF_SUFFIX, Format, form_for
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 

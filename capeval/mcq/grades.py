@@ -16,7 +16,7 @@ from capeval.mcq.responses import RESPONSES, question_runs
 from capeval.mcq.tags import benchmark_name, way_name
 from capeval.runs.resolve import RUNS, locate
 from capeval.runs.sources import tested_model_warnings
-from capeval.schema.question import Tag
+from capeval.schema import Tag
 from capeval.show.numbers import percent, place_name, points, share, thousands
 from capeval.show.result import Result
 from capeval.show.table import (

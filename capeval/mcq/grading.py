@@ -15,7 +15,7 @@ from capeval.files.jsonl import collection_paused
 from capeval.mcq.grades import GradedItem, Grades, Group, ReplyCounts
 from capeval.mcq.strategies import Decision, ReplyToGrade
 from capeval.mcq.tags import FLAGS, grouped
-from capeval.schema.question import OPTION_LETTERS, Question
+from capeval.schema import OPTION_LETTERS, Question
 from capeval.stats.values import Coefficient, Interval, Missing
 from capeval.stats.video_ratios import VideoRatios
 

@@ -16,16 +16,16 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import (
     QUESTIONS,
+    SUFFIXES,
     benchmark_folder,
     is_benchmark,
     split_format,
     tables_of,
 )
-from capeval.files.jsonl import dumps, json_object, json_values, read_text, validated
-from capeval.files.tables import Name, is_table, read_table
-from capeval.files.videos import SUFFIXES
+from capeval.files.jsonl import dumps, json_object, json_values, validated
+from capeval.files.tables import Name, table_or_json
 from capeval.options import Notices, ignore
-from capeval.schema.question import OPTION_LETTERS, Question, Tag, Text
+from capeval.schema import OPTION_LETTERS, Question, Tag, Text
 from capeval.text import complaint, counted, listed, nearest, shown
 
 M = TypeVar("M", bound=BaseModel)
@@ -138,14 +138,14 @@ def read_source(file: Path, on_notice: Notices) -> QuestionFile:
     """Read a question file, whose kind is recognised from its content; a folder has no content."""
     if file.is_dir():
         return QuestionFile(file)
-    if is_table(file):
-        rows = read_table(file).records()
-        return QuestionFile(file, records=[QuestionRecord(file, *row) for row in rows])
+    found = table_or_json(file)
+    if not isinstance(found, str):
+        return QuestionFile(file, records=[QuestionRecord(file, *row) for row in found.records()])
     # Video-MME's template is published with trailing commas.
     try:
-        records, whole = json_values(file)
+        records, whole = json_values(file, found)
     except InputError as fault:
-        text = _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", read_text(file))
+        text = _STRING_OR_TRAILING_COMMA.sub(lambda part: part[1] or " ", found)
         if not text.lstrip().startswith("["):
             raise
         records, whole = json_values(file, text)

@@ -23,8 +23,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from capeval.errors import InputError, UsageError
 from capeval.files.captions import recorded_reply
-from capeval.files.jsonl import dumps, first_line, json_lines, read_text, validated
-from capeval.files.tables import Name, is_binary_table
+from capeval.files.jsonl import dumps, json_lines, read_bytes, read_text, validated
+from capeval.files.tables import Name
 from capeval.mcq.question_files import (
     LAYOUTS,
     QuestionFile,
@@ -36,7 +36,7 @@ from capeval.mcq.question_files import (
 from capeval.options import Notices, ignore
 from capeval.runs.folder import RunFolder, file_of, shards_in
 from capeval.runs.resolve import RUNS, locate
-from capeval.schema.question import OPTION_LETTERS, Question, Response, Text, option_lines
+from capeval.schema import OPTION_LETTERS, Question, Response, Text, option_lines
 from capeval.text import counted, listed, shown
 
 # ---- Runs ----------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def load_responses(
 
 def _first_value(file: Path) -> Any:
     try:
-        return None if is_binary_table(file) else json.loads(first_line(file))
+        return json.loads(read_bytes(file).lstrip().partition(b"\n")[0])
     except (ValueError, RecursionError):
         return None
 

@@ -13,21 +13,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from capeval.config import prompt_of, prompts_label
 from capeval.errors import (
     ReplyError,
     RequestRefused,
     RetriesExhausted,
     UsageError,
 )
-from capeval.files.packaged import prompt_of, prompts_label
 from capeval.llm.asker import Asker
-from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply
-from capeval.llm.types import ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
+from capeval.llm.replies import (
+    ChatRequest,
+    Number,
+    ReplyBroken,
+    ReplyForm,
+    ReplyRefused,
+    ReplySchema,
+    in_form,
+    object_of,
+    read_reply,
+)
 from capeval.mcq.exact import Reading, read_answer
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, Stored
-from capeval.schema.judgment import Usage
-from capeval.schema.question import OPTION_LETTERS, Response
+from capeval.schema import OPTION_LETTERS, Response, Usage
 from capeval.text import nearest, one_line, shown, storable
 
 # What evaluation harnesses store in place of a reply if a call fails: VLMEvalKit in a reply, code

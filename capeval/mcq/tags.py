@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from capeval.errors import UsageError
-from capeval.schema.question import Question, Response, Tag
+from capeval.schema import Question, Response, Tag
 from capeval.text import listed, nearest, one_line, shown
 
 _Asked = TypeVar("_Asked", Question, Response)

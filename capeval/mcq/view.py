@@ -18,10 +18,10 @@ from unicodedata import normalize
 import numpy as np
 
 from capeval.errors import InputError, UsageError, VideoError, needing
+from capeval.files.annotations import SUFFIXES
 from capeval.files.jsonl import read_bytes, reading, why_missing
-from capeval.files.videos import SUFFIXES
 from capeval.runs.concurrency import Recent
-from capeval.schema.question import Question
+from capeval.schema import Question
 from capeval.text import listed, nearest, shown
 from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
 from capeval.video.sampling import Choice, Timeline

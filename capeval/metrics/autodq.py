@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
+from capeval.config import prompt_of, prompts_label
 from capeval.llm.asker import Asked, ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, each_once
 from capeval.metrics.protocol import (
@@ -24,7 +24,7 @@ from capeval.metrics.protocol import (
     mean_of,
 )
 from capeval.schema import Usage
-from capeval.text import counted, normal_form
+from capeval.text import counted, normal_form, tag_free_json
 
 PRECISION, RECALL, F1 = "autodq-precision", "autodq-recall", "autodq-f1"
 PROMPTS = "autodq-v1"

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from capeval.files.packaged import prompt_of, prompts_label, tag_free_json
+from capeval.config import prompt_of, prompts_label
 from capeval.llm.asker import Asked, ChatQuestion
 from capeval.llm.replies import ReplyForm, Words
 from capeval.metrics.protocol import ChatMetric, Context, Item, MetricOutput, Settings, Values
 from capeval.schema import Usage
+from capeval.text import tag_free_json
 
 PROMPTS = "clair-v1"
 TOP = 100

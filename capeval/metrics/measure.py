@@ -13,10 +13,10 @@ from capeval.errors import UsageError
 from capeval.files.captions import CaptionsFile, captions_in_memory, check_known
 from capeval.files.jsonl import check_output, validated
 from capeval.files.references import load_candidates, load_references
-from capeval.judging.selection import open_chat
+from capeval.judging.judges import open_chat
 from capeval.llm.asker import Chat
+from capeval.llm.client import ChatOptions
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatOptions
 from capeval.metrics.metric_work import CaptionSet, MetricPlan, MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Item, Metric, MetricOutput
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric

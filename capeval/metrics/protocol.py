@@ -24,7 +24,7 @@ from capeval.llm.asker import (
     FormT,
     ask_chat,
 )
-from capeval.llm.types import ReplyBroken, ReplyRefused
+from capeval.llm.replies import ReplyBroken, ReplyRefused
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import complaint, one_line

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from capeval.config import sample_folder
 from capeval.errors import InputError, UsageError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, read_text, short_hash, write_atomic
-from capeval.files.packaged import sample_folder
 from capeval.files.tables import csv_of_rows, escape
-from capeval.files.videos import VideoFolder, relative_url
 from capeval.options import (
     OUTPUT,
     FilePath,
@@ -336,7 +335,10 @@ def _sources(o: SheetOptions) -> list[Source]:
     annotations = None if o.annotations is None else str(o.annotations)
     targets = Targets(Path(o.runs), annotations, ignore_unknown=False)
     found = targets.named(o.sampled_runs, "sampling", o.on_notice)
-    return [*work_on(found, lambda target: target.load(), o.on_notice)]
+    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
+    for source in sources:
+        source.check()
+    return sources
 
 
 def _urls(

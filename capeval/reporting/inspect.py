@@ -43,10 +43,22 @@ from capeval.schema import (
 from capeval.scoring import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import VideoScore
-from capeval.show.formats import print_line, print_pages, text_of
 from capeval.show.numbers import percent, thousands
 from capeval.show.result import Result
-from capeval.show.table import COUNT, PERCENT, Cell, Column, Kind, Page, Row, Table, columns
+from capeval.show.table import (
+    COUNT,
+    PERCENT,
+    Cell,
+    Column,
+    Kind,
+    Page,
+    Row,
+    Table,
+    columns,
+    print_line,
+    print_pages,
+    text_of,
+)
 from capeval.text import counted, nearest, one_line, shown
 
 if TYPE_CHECKING:

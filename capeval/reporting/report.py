@@ -15,9 +15,8 @@ from typing import ClassVar, TypeVar
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
-from capeval.files.annotations import annotations_hash
+from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, write_output
-from capeval.files.videos import VideoFolder, relative_url
 from capeval.llm.money import read_prices
 from capeval.options import (
     COLUMNS_OF_HUMAN,
@@ -45,9 +44,8 @@ from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.known_agreement import agreement_line, known_agreement
 from capeval.scoring.scores import scores_headline
-from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
-from capeval.show.result import Output, Result
+from capeval.show.result import FORM_OF_SUFFIX, Output, Result
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 
@@ -289,18 +287,13 @@ def strips(files: Mapping[str, Path], count: int) -> Iterator[tuple[str, Strip]]
 
 
 def _strip(reader: FrameReader, video: Path) -> Strip:
-    from PIL import Image
-
     try:
         frames = reader.read(video)
     except VideoError as error:
         return error.message
-    scale = min(1.0, _LONGEST_SIDE / max(frames.width, frames.height))
-    size = max(1, round(frames.width * scale)), max(1, round(frames.height * scale))
     made = []
-    for time, pixels in zip(frames.times, frames.frames, strict=True):
+    for time, small in zip(frames.times, frames.thumbnails(_LONGEST_SIDE), strict=True):
         file = io.BytesIO()
-        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
         small.save(file, "WEBP", quality=_QUALITY)
         made.append((time, b64encode(file.getvalue()).decode("ascii")))
     return made

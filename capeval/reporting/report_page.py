@@ -33,12 +33,12 @@ from capeval.schema import (
     HumanLabel,
     Relations,
     Usage,
+    Weight,
 )
-from capeval.schema.annotation import Weight
 from capeval.scoring import FEWEST_VIDEOS, GROUPS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, VideoScore, is_narrow
-from capeval.scoring.signature import unlikeness
+from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import (
     NOTHING,
     hundredths,

@@ -30,8 +30,8 @@ from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.jsonl import JsonlAppender
 from capeval.options import takes
 from capeval.runs.concurrency import blocking
-from capeval.schema.judgment import Usage
-from capeval.text import nearest, shown
+from capeval.schema import Usage
+from capeval.text import nearest, one_line, shown
 
 if TYPE_CHECKING:
     from capeval.llm.money import Meter
@@ -39,15 +39,12 @@ if TYPE_CHECKING:
 
 
 class Outcome(Protocol):
-    """The result for one video (or question): done, or failed with a reason."""
+    """The result for one video (or question): done, or failed with a reason, else None."""
 
     @property
-    def index(self) -> str:
-        """Which video it is."""
-
+    def index(self) -> str: ...
     @property
-    def reason(self) -> str | None:
-        """Why it failed; None if it did not."""
+    def reason(self) -> str | None: ...
 
 
 P = ParamSpec("P")
@@ -168,7 +165,6 @@ class Status:
 
     @property
     def rate(self) -> float:
-        """Items a second."""
         return self.done / max(self.seconds, 1e-9)
 
     @property
@@ -346,7 +342,6 @@ class WorkEstimate:
 
     @property
     def cost(self) -> float | None:
-        """The cost in US dollars; None if it is not known."""
         return None if self.unpriced else self.known
 
     @property
@@ -374,8 +369,18 @@ class Left:
 
     @property
     def count(self) -> int:
-        """How many items have no result."""
         return len(self.reasons) + self.not_reached
+
+
+def failure_lines(name: str, failed: str, reasons: Mapping[str, str]) -> list[str]:
+    """Return why items of a run have `failed`, one line for each of at most five."""
+    lines = [
+        one_line(f"{name}: {index} is {failed}: {reason}", 600)
+        for index, reason in [*reasons.items()][:5]
+    ]
+    if (more := len(reasons) - 5) > 0:
+        lines.append(f"{one_line(name)}: {more:,} more {'is' if more == 1 else 'are'} {failed}")
+    return lines
 
 
 @dataclass(frozen=True)
@@ -430,7 +435,6 @@ class LongWork(ABC, Generic[R]):
         details: Mapping[str, Any],
         expects: Sequence[str] = (),
     ) -> WorkEstimate:
-        """Return an estimate with the cost of the usage by the price of `model`."""
         cost = self.meter.cost(self.model, usage)
         unpriced = [self.model] if cost is None else []
         return WorkEstimate(usage, cost or 0.0, unpriced, todo, details, expects)

@@ -40,7 +40,6 @@ class Shard:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read `2/4`."""
         found = _SHARD.fullmatch(text.strip())
         if not found or int(found[1]) > int(found[2]):
             raise UsageError(f"--shard: {text!r} must be I/N with I from 1 to N, such as 2/4")
@@ -52,7 +51,6 @@ class Shard:
 
     @property
     def label(self) -> str:
-        """The shard as it is in file names."""
         return f"{self.number}-of-{self.count}"
 
     def __str__(self) -> str:
@@ -106,7 +104,6 @@ class JudgeFolder:
 
     @property
     def run(self) -> RunFolder | None:
-        """The run that the folder is in, if it is in one."""
         run = RunFolder(self.path.absolute().parent)
         return run if run.exists() else None
 
@@ -120,7 +117,6 @@ class JudgeFolder:
             return False
 
     def read_judge(self) -> dict[str, Any]:
-        """Return what `judge.json` says; empty if there is none."""
         return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
@@ -196,7 +192,7 @@ class RunFolder:
         for file in files:
             if len(files) > 1 and not any(True for _ in numbered_lines(file)):
                 continue
-            later = load_captions(file, unfinished=True)
+            later = load_captions(file)
             made_with = {(one.model_extra or {}).get("settings") for one in (*found[:1], *later)}
             if len(files) > 1 and len(made_with) > 1:
                 message = "was generated with other settings than the run's other captions"
@@ -245,12 +241,12 @@ class RunFolder:
         exact = [one for one in judges if one.path.name in names]
         return exact or [one for one in judges if one.path.name.startswith(names)]
 
-    def annotations_path(self) -> str | None:
-        """Return the path of the annotations in the manifest, if it has one.
+    def annotations_in(self, manifest: Mapping[str, Any]) -> str | None:
+        """Return the path of the annotations in the run's manifest, if it has one.
 
         A relative one is a file beside the folder of the runs, wherever the command is run.
         """
-        stored = self.read_manifest().get("annotations")
+        stored = manifest.get("annotations")
         path = stored.get("path") if isinstance(stored, dict) else None
         if not isinstance(path, str):
             return None
@@ -304,7 +300,6 @@ class RunFolder:
 
     @classmethod
     def all(cls, runs: Path) -> list[RunFolder]:
-        """Return every run under a folder, by name."""
         if not runs.is_dir():
             return []
         return [run for entry in sorted(runs.iterdir()) if (run := cls(entry)).exists()]

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from capeval.errors import CapevalError, InputError, UsageError
-from capeval.files.jsonl import first_line, reading
+from capeval.files.jsonl import reading
 from capeval.options import FilePath, Notices
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.sources import (
@@ -81,10 +81,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     judge : which of a run's several judges: its folder's name, or the beginning of it
     """
     path = locate(name_or_path, runs, _is_judged, "a file")
-    if not path.is_dir():
-        first_line(path)
-        return path
-    return _verdicts_in(path, judge)
+    return _verdicts_in(path, judge) if path.is_dir() else path
 
 
 def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from capeval.config import sample_folder
 from capeval.errors import CapevalError, InputError, UsageError
 from capeval.files.annotations import (
     ANNOTATIONS,
@@ -36,13 +37,15 @@ from capeval.files.jsonl import (
     write_atomic,
     write_jsonl,
 )
-from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder
 from capeval.schema import Annotation, Caption, Video
 from capeval.text import counted, distinct, listed
 
 SAMPLE = "sample"
 """The bundled annotations, wherever a path of annotations is expected."""
+
+GivenAnnotations = str | Path | Sequence[Annotation | Mapping[str, Any]]
+"""A path, or objects, or dicts as in a file."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,6 @@ class Source:
 
     @cached_property
     def captions_hash(self) -> str:
-        """The hash of the indexes and texts."""
         return captions_hash(self.captions)
 
     def check(self) -> tuple[Caption, ...] | None:
@@ -138,8 +140,10 @@ def annotations_file(path: str | Path) -> Path:
     return benchmark_folder(ANNOTATIONS) if str(path) == ANNOTATIONS else file
 
 
-def annotations_of(path: str | Path) -> tuple[Annotation, ...]:
-    """Load annotations from a path, or from what `annotations_file` says of a name."""
+def annotations_of(path: GivenAnnotations) -> tuple[Annotation, ...]:
+    """Load annotations from a path, from what `annotations_file` says of a name, or from memory."""
+    if not isinstance(path, str | Path):
+        return _in_memory(path)
     file = annotations_file(path)
     source = file if split_format(path)[0] is None else path
     if not file.is_file():  # the stamp of a folder does not change with the files in it
@@ -159,10 +163,7 @@ def videos_of_set(path: str | Path) -> tuple[Video, ...]:
     return load_video_list(file) if file.name == VIDEO_LIST else annotations_of(path)
 
 
-def annotations_in_memory(
-    annotations: Sequence[Annotation | Mapping[str, Any]],
-) -> tuple[Annotation, ...]:
-    """Return annotations that are objects, or dicts as in a file; raises `InputError`."""
+def _in_memory(annotations: Sequence[Annotation | Mapping[str, Any]]) -> tuple[Annotation, ...]:
     found = [one for one in annotations if isinstance(one, Annotation)]
     if found or not annotations:
         if len(found) < len(annotations):
@@ -190,12 +191,10 @@ def from_file(
     captions, skipped = _known(found.captions, annotations, path, ignore_unknown)
     run = RunFolder(runs / run_name(name))
     notices = (*found.notices, *skipped)
-    source = Source(
+    return Source(
         *(name, run, annotations, captions, str(annotations_path), str(path), notices),
         replaces=replaces,
     )
-    source.check()
-    return source
 
 
 def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
@@ -254,7 +253,7 @@ def run_around(path: Path) -> RunFolder | None:
 def annotations_named_by(path: Path) -> str | None:
     """Return the annotations of the run that a path is in, if they are known."""
     run = run_around(path)
-    return run.annotations_path() if run else None
+    return run.annotations_in(run.read_manifest()) if run else None
 
 
 def files_read(
@@ -291,17 +290,15 @@ def sample_captions() -> dict[str, Path]:
 
 def from_memory(
     captions: Mapping[str, str] | Sequence[Caption],
-    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]],
+    annotations: GivenAnnotations,
     *,
     run: RunFolder | None = None,
     ignore_unknown: bool = False,
     replaces: bool = False,
 ) -> Source:
     """Return captions in memory as a source; with a `run` they are stored."""
-    if isinstance(annotations, str | Path):
-        path, loaded = str(annotations), annotations_of(annotations)
-    else:
-        path, loaded = "memory", annotations_in_memory(annotations)
+    path = str(annotations) if isinstance(annotations, str | Path) else "memory"
+    loaded = annotations_of(annotations)
     given = captions_in_memory(captions)
     known = known_captions(given.captions, loaded, file="captions", ignore_unknown=ignore_unknown)
     name = run.name if run else "captions"

@@ -2,8 +2,8 @@
 
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.scores import Bucket, Estimate, Scores, TypeScores
-from capeval.scoring.signature import Signature
-from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
+from capeval.scoring.verdicts import Signature
+from capeval.stats.values import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 
 __all__ = [
     "FEWEST_FOR_FAILURES",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +17,14 @@ from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import collection_paused, dumps, write_atomic
+from capeval.files.jsonl import collection_paused, dumps
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
+    GivenAnnotations,
     annotations_file,
-    annotations_in_memory,
-    annotations_named_by,
     annotations_of,
+    run_around,
     tested_model_warnings,
 )
 from capeval.schema import Annotation, Caption, Judgment, Scored, Usage
@@ -50,16 +49,17 @@ from capeval.scoring.scores import (
     UnmatchedEvents,
     VideoScore,
 )
-from capeval.scoring.signature import VERSION, Signature
 from capeval.scoring.verdicts import (
+    VERSION,
     JudgeIdentity,
+    Signature,
     addresses_of,
     judged_by,
     recorded,
     snapshots_notice,
     stored_judgments,
 )
-from capeval.stats import mean_intervals
+from capeval.stats.values import mean_intervals
 from capeval.text import counted, distinct, word_count
 from capeval.version import __version__
 
@@ -246,11 +246,6 @@ def _spread(reference: AnnotationArrays, scored: Mapping[int, Scored]) -> Repeat
 # ---- Files and runs -----------------------------------------------------------------------------
 
 
-def write_scores(folder: JudgeFolder, scores: Scores) -> None:
-    """Write `scores.json`."""
-    write_atomic(folder.scores, scores_text(scores))
-
-
 def scores_text(scores: Scores) -> str:
     """Return the content of a file of scores."""
     return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
@@ -268,11 +263,6 @@ def fingerprint(folder: JudgeFolder, annotations: tuple[Annotation, ...], repeat
             with file.open("rb") as stream:
                 found += [file.name, hashlib.file_digest(stream, "sha256").hexdigest()]
     return hashlib.sha256(dumps(found).encode()).hexdigest()
-
-
-def load_scores(folder: JudgeFolder) -> Scores:
-    """Read `scores.json`."""
-    return Scores.model_validate(json.loads(folder.scores.read_bytes()))
 
 
 @dataclass(frozen=True)
@@ -321,7 +311,6 @@ class JudgedRun:
 
     @cached_property
     def scored(self) -> dict[str, Scored]:
-        """The verdicts that count, by index."""
         return {index: j for index, j in self.judgments.items() if isinstance(j, Scored)}
 
     @cached_property
@@ -379,7 +368,7 @@ def load_judged(
     *,
     runs: Path = RUNS,
     judge: str | None = None,
-    annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = None,
+    annotations: GivenAnnotations | None = None,
     ignore_unknown: bool = False,
     repeats: int | None = None,
 ) -> JudgedRun:
@@ -393,20 +382,24 @@ def load_judged(
     repeats : how many repeats count; by default the number of the last request
     """
     file = find_judgments(name_or_path, runs, judge)
+    around = run_around(file)
+    manifest = around.read_manifest() if around else {}
     if annotations is None or isinstance(annotations, str | Path):
-        named = str(annotations or annotations_named_by(file) or "")
+        named = str(annotations or (around and around.annotations_in(manifest)) or "")
         if not named:
             raise UsageError(f"{name_or_path}: name its annotations with --annotations")
         if not annotations and not annotations_file(named).exists():
             what = f"its annotations {named} do not exist here; name them with --annotations"
             raise InputError(what, file=name_or_path)
-        loaded = annotations_of(named)
+        annotations = named
     else:
-        named, loaded = "memory", annotations_in_memory(annotations)
-    judgments, captions = stored_judgments(
-        file, loaded, ignore_unknown=ignore_unknown, repeats=repeats
-    )
+        named = "memory"
+    loaded = annotations_of(annotations)
     run = JudgeFolder(file.parent).run
+    read = run.read_captions() if run else None
+    judgments = stored_judgments(file, loaded, read, ignore_unknown=ignore_unknown, repeats=repeats)
+    known = {annotation.index for annotation in loaded}
+    captions = {caption.index: caption for caption in read or () if caption.index in known}
     return JudgedRun(
         name=run.name if run else file.stem,
         file=file,
@@ -416,7 +409,7 @@ def load_judged(
         captions=captions,
         judgments={judgment.index: judgment for judgment in judgments},
         captioned=len(captions) if run else len(judgments),
-        manifest=run.read_manifest() if run else {},
+        manifest=manifest if run else {},
     )
 
 

@@ -25,12 +25,12 @@ from capeval.options import (
     runs_option,
     takes,
 )
+from capeval.runs.engine import failure_lines
 from capeval.schema import Annotation
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged, scores_text
 from capeval.scoring.scores import RunScores, Scores
-from capeval.show.numbers import thousands
 from capeval.show.result import Output
-from capeval.text import counted, one_line
+from capeval.text import counted
 
 
 @declares
@@ -115,18 +115,6 @@ def score(o: ScoreOptions) -> Scores:
     return score_run(**vars(o)).scores
 
 
-def unscored_lines(name: str, unscored: Mapping[str, str], most: int = 5) -> list[str]:
-    """Return the reasons why captions are unscored, one line for each of at most `most`."""
-    lines = [
-        one_line(f"{name}: {index} is unscored: {reason}", 600)
-        for index, reason in list(unscored.items())[:most]
-    ]
-    if (left := len(unscored) - most) > 0:
-        verb = "is" if left == 1 else "are"
-        lines.append(f"{one_line(name)}: {thousands(left)} more {verb} unscored")
-    return lines
-
-
 class _Scored(RunScores):
     """The scores of one run: as JSON they are alone."""
 
@@ -138,7 +126,7 @@ class _Scored(RunScores):
         return self.run.scores.as_json()
 
     def notices(self) -> Sequence[str]:
-        return [*self.run.notices, *unscored_lines(self.run.name, self.run.unscored)]
+        return [*self.run.notices, *failure_lines(self.run.name, "unscored", self.run.unscored)]
 
     def exit_code(self) -> int:
         return 0 if self.run.scores.counts.scored else 3

@@ -17,7 +17,7 @@ from pydantic import (
 
 from capeval.schema import ELEMENT_TYPES, Usage
 from capeval.scoring.counts import MEASURES, WAYS
-from capeval.scoring.signature import Signature, unlikeness
+from capeval.scoring.verdicts import Signature, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
@@ -46,7 +46,7 @@ from capeval.show.table import (
     marked,
     table_of,
 )
-from capeval.stats import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
+from capeval.stats.values import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
 from capeval.text import counted, cut, one_line
 
 T = TypeVar("T")
@@ -199,13 +199,6 @@ def scores_by(scores: Scores, way: str) -> dict[str, TypeScores]:
     return {name: bucket.all for name, bucket in getattr(scores.by, way).items()}
 
 
-def means_of(scores: Scores) -> dict[Place, TypeScores]:
-    """Return the means overall and of each group of every way, where there are videos."""
-    found = {OVERALL: scores.overall.all}
-    found |= {(way, name): of for way in WAYS for name, of in scores_by(scores, way).items()}
-    return {place: of for place, of in found.items() if of.n}
-
-
 BASELINE_NOTE = (
     "These are scores of a baseline judge: a smoke test, not a measurement. Do not report them."
 )
@@ -252,12 +245,14 @@ class ScoreRow:
     @classmethod
     def of(cls, name: str, scores: Scores, **more: Any) -> Self:
         counts = scores.counts.model_dump(include={"annotated", "captioned", "scored"})
+        cells = {OVERALL: scores.overall.all}
+        cells |= {(way, name): of for way in WAYS for name, of in scores_by(scores, way).items()}
+        cells = {place: of for place, of in cells.items() if of.n}
         more |= {"empty": scores.counts.empty, "words": scores.mean_words}
-        return cls(name, means_of(scores), **counts, **more)
+        return cls(name, cells, **counts, **more)
 
     @property
     def overall(self) -> TypeScores:
-        """The means over all videos and elements."""
         found: TypeScores = self.cells.get(OVERALL, NO_SCORES)
         return found
 
@@ -288,7 +283,6 @@ class Scores(Result, ResultModel):
         return [scores_page({"": self}, full=full)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a flat record for each bucket and type."""
         return bucket_rows(self.overall, self.by)
 
 

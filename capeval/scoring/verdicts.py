@@ -1,14 +1,15 @@
-"""The stored verdicts of one judge on one run: which of them count, and who judged."""
+"""The stored verdicts of one judge on one run: which count, who judged, and the signature."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from capeval.errors import InputError
-from capeval.files.jsonl import first_line
+from capeval.files.jsonl import read_bytes, text_in
 from capeval.files.judgments import (
     TABLE_SUFFIXES,
     caption_hash,
@@ -19,7 +20,6 @@ from capeval.files.judgments import (
     unknown_video,
 )
 from capeval.runs.folder import JudgeFolder
-from capeval.runs.resolve import find_judgments
 from capeval.schema import (
     Annotation,
     Caption,
@@ -32,43 +32,53 @@ from capeval.schema import (
     Verdict,
     flaw_of,
 )
+from capeval.text import both_ends, one_line
 
 
 def stored_judgments(
-    path: str | Path,
+    path: Path,
     annotations: Sequence[Annotation],
+    captions: Sequence[Caption] | None,
     *,
     ignore_unknown: bool = False,
     repeats: int | None = None,
-) -> tuple[Sequence[Judgment], dict[str, Caption]]:
-    """Return the stored judgments of one judge as they count today, and their run's captions.
+) -> Sequence[Judgment]:
+    """Return the stored judgments of one judge as they count today.
 
     Parameters
     ----------
+    path : their file
+    captions : of the run that the file is in; None outside a run
     repeats : how many repeats of each video count; by default the number of the last request, or
         the most that a video has if it is unknown
     """
-    path = find_judgments(path)
-    run = JudgeFolder(path.parent).run
     known = {annotation.index: annotation for annotation in annotations}
-    read = run.read_captions() if run else ()
-    captions = {caption.index: caption for caption in read if caption.index in known}
-    is_table = path.suffix.lower() in TABLE_SUFFIXES
-    if is_table or _is_list(path):
-        load = load_element_table if is_table else load_tuna_results
-        judgments: Sequence[Judgment] = load(path, annotations, ignore_unknown=ignore_unknown)
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        judgments: Sequence[Judgment] = load_element_table(
+            path, annotations, ignore_unknown=ignore_unknown
+        )
+    elif (start := (data := read_bytes(path)).lstrip(_BEFORE_JSON)).startswith((b"[", b"{\n")):
+        if start.startswith(b"{"):
+            raise InputError(
+                "is one JSON object over several lines, perhaps a scores.json; name a "
+                "judgments.jsonl, a judged run, or a TUNA result file",
+                file=path,
+            )
+        judgments = load_tuna_results(
+            path, text_in(data, path), annotations, ignore_unknown=ignore_unknown
+        )
     else:
-        stored = load_judgments(path, in_run=run is not None)
-        if run:
-            captioned = {caption.index for caption in read}
-            stored = {index: one for index, one in stored.items() if index in captioned}
+        stored = load_judgments(path, data, in_run=captions is not None)
+        of_run = {caption.index: caption for caption in captions or ()}
+        if captions is not None:
+            stored = {index: one for index, one in stored.items() if index in of_run}
         strangers = [index for index in stored if index not in known]
         if strangers and not ignore_unknown:
             raise unknown_video(strangers[0], known, file=path)
         most = max((len(votes_of(judgment)) for judgment in stored.values()), default=1)
         repeats = repeats or JudgeFolder(path.parent).repeats or most or 1
         judgments = [
-            in_force(one, changed_since(one, known[index], captions.get(index)), repeats)
+            in_force(one, changed_since(one, known[index], of_run.get(index)), repeats)
             for index, one in stored.items()
             if index in known
         ]
@@ -81,19 +91,11 @@ def stored_judgments(
             f"({'; '.join(sorted(map(str, identities)))}); judge it again to make it whole",
             file=path,
         )
-    return judgments, captions
+    return judgments
 
 
-def _is_list(path: Path) -> bool:
-    # Only the first line is read: the last may be torn.
-    first = first_line(path)
-    if first == "{":
-        raise InputError(
-            "is one JSON object over several lines, perhaps a scores.json; name a "
-            "judgments.jsonl, a judged run, or a TUNA result file",
-            file=path,
-        )
-    return first.startswith("[")
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+"""A byte order mark and blanks."""
 
 
 def in_force(judgment: Judgment, changed: str | None, repeats: int) -> Judgment:
@@ -275,3 +277,70 @@ def snapshots_notice(name: str, models: Sequence[str], addresses: str | None = N
             "[endpoints] in capeval.toml names them"
         )
     return None
+
+
+# ---- The signature: one line that says how a score was made, as in sacreBLEU ---------------------
+
+VERSION = "v"
+"""The part that names the version of capeval; it changes nothing that is measured."""
+
+_LIKE = ("judge", "prompts", "reasoning", "repeats", "data")
+"""The parts of the signature that two scores must share to be comparable."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The named parts of a signature, in their order.
+
+    >>> Signature.parse("capeval:tuna-cap|judge:a|v:1").get("judge")
+    'a'
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str]) -> Self:
+        """Return the signature with these parts; separators in a value are replaced."""
+        # Names come from endpoints: a separator or a line break in one would forge another part.
+        safe = ((name, one_line(value).replace("|", "/")) for name, value in parts.items())
+        return cls(tuple(safe))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a signature; text without a colon, and a name's second part, are kept whole.
+
+        >>> dict(Signature.parse("judge:a|judge:b|x").parts)
+        {'judge': 'a', 'judge:b': 'b', 'x': ''}
+        """
+        parts: dict[str, str] = {}
+        for part in text.split("|"):
+            name, colon, value = part.partition(":")
+            parts[name if colon and name not in parts else part] = value
+        return cls(tuple(parts.items()))
+
+    def get(self, name: str) -> str | None:
+        return dict(self.parts).get(name)
+
+    def __str__(self) -> str:
+        return "|".join(f"{name}:{value}" for name, value in self.parts)
+
+
+def unlikeness(signatures: Mapping[str, str]) -> list[str]:
+    """List the differences between signatures that make scores incomparable.
+
+    The judge, its prompts, its reasoning effort, its repeats (the majority of three is another
+    measure than one verdict) and the data count; the version of capeval does not.
+
+    >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
+    ['judge m vs. n']
+    """
+    parsed = [Signature.parse(signature) for signature in signatures.values()]
+    found = []
+    for name in _LIKE:
+        # Scores of a judge without a reasoning effort do not name one.
+        missing = "not set" if name == "reasoning" else "unknown"
+        values = dict.fromkeys(signature.get(name) for signature in parsed)
+        if len(values) > 1:
+            texts = (both_ends(value or missing, 60) for value in values)
+            found.append(f"{name} {' vs. '.join(texts)}")
+    return found

@@ -1,31 +1,31 @@
-"""Results that show themselves, and `Output`, on which a command prints them."""
+"""Results that show themselves, in a terminal and as Markdown, LaTeX, CSV and JSON.
+
+Whatever a cell holds, it stays text in each format, and no number is cut.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps, printable_json, write_output
-from capeval.show.formats import (
-    Format,
-    csv_text,
-    form_for,
-    one_screen,
-    print_pages,
-    records_of,
-    rendered,
-)
-from capeval.show.table import Page
+from capeval.files.tables import escape
+from capeval.show.table import LONGEST, Page, Row, Shown, Table, as_text, one_screen, print_pages
 from capeval.text import Loss, one_line
+
+Format = Literal["table", "markdown", "latex", "csv", "json"]
 
 # Lines of tables are not broken, as those of rich in a notebook.
 _IN_NOTEBOOKS = '<pre style="white-space:pre;overflow-x:auto;line-height:normal">{code}</pre>'
@@ -67,7 +67,6 @@ class Result(ABC):
         return ()
 
     def exit_code(self) -> int:
-        """Return the exit code of the command."""
         return 0
 
     def show(self, console: Console, *, full: bool = False) -> None:
@@ -202,3 +201,247 @@ def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
 def write(result: Result, path: Path | str, form: Format = "json") -> None:
     """Write a result in the format of the file's suffix; `form` is that of any other suffix."""
     write_output(Path(path), result.rendered(form_for(Path(path), form)) + "\n")
+
+
+# ---- Formats -------------------------------------------------------------------------------------
+
+FORM_OF_SUFFIX: dict[str, Format] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".txt": "table",
+}
+
+
+def form_for(path: Path, form: Format) -> Format:
+    """Return the format in which a file is written: by its suffix, or the one that was chosen.
+
+    Raises `UsageError` if another format than the suffix's was chosen; "table", the default, is no
+    choice.
+    """
+    of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
+    if form not in ("table", of_suffix):
+        raise UsageError(
+            f"--out: {path} has the suffix of another format than --format {form}; choose another "
+            "name, or omit --format"
+        )
+    return of_suffix
+
+
+def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:
+    """Return pages of tables as text in a format; the headline is for a terminal alone."""
+    match form:
+        case "table":
+            return as_text(pages, headline=headline)
+        case "markdown":
+            return "\n\n".join(map(_markdown, pages))
+        case "latex":
+            return "\n\n".join(map(_latex, pages))
+        case "csv":
+            return csv_text(records_of(pages))
+        case "json":
+            return dumps(records_of(pages), indent=1)
+
+
+def records_of(pages: Sequence[Page]) -> list[dict[str, Any]]:
+    """Return a flat record for each row; of several tables, each record names its own."""
+    tables = [table for page in pages for table in page.tables]
+    several = len({table.title for table in tables}) > 1
+    return [
+        {"table": table.title, **record} if several else record
+        for table in tables
+        for record in table.records()
+    ]
+
+
+def csv_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return records as CSV, with a column for every key that any of them has.
+
+    Numbers have full precision, None is empty, and no text is a formula.
+
+    >>> csv_text([{"run": "=1+1", "f1": 0.5}, {"run": "b", "f1": None}])
+    "run,f1\\n'=1+1,0.5\\nb,"
+    """
+    keys = dict.fromkeys(key for record in found for key in record)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_csv_cell, keys))
+    writer.writerows([_csv_cell(record.get(key)) for key in keys] for record in found)
+    return out.getvalue().rstrip("\n")
+
+
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    return escape(one_line(str(value), LONGEST))
+
+
+# ---- Markdown --------------------------------------------------------------------------------
+
+
+def _markdown(page: Page) -> str:
+    blocks = [f"### {_md(page.title)}"] if page.title else []
+    blocks += [_md(page.about)] if page.title and page.about else []
+    for table in page.tables:
+        heads = [
+            _md(column.heading) + (f" (n {_md(column.under)})" if column.under and at else "")
+            for at, column in enumerate(table.columns)
+        ]
+        marks = ["---" if column.words else "---:" for column in table.columns]
+        lines = [heads, marks, *(_md_row(table, row) for row in table.rows)]
+        blocks.append(f"**{_md(table.title)}**")
+        blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        blocks += [_md(table.note)] if table.note else []
+    legend = page.explained(page.tables)
+    sentences = (*page.remarks.values(), *legend, *page.notes, *page.warnings)
+    points = [_md(one_line(line, LONGEST)) for line in sentences]
+    points += [_md_code(one_line(line, LONGEST)) for line in page.signatures]
+    if points:
+        blocks.append("\n".join(f"- {line}" for line in points))
+    return "\n\n".join(blocks)
+
+
+def _md_row(table: Table, row: Row) -> list[str]:
+    cells = table.shown(row)
+    if len(cells) < len(table.columns):
+        return [f"*{_md(str(cells[0]))}*", *[""] * (len(table.columns) - 1)]
+    return [
+        _md(one.before)
+        + (f"**{_md(one.text)}**" if one.place == 1 else _md(one.text))
+        + _md(one.after)
+        for one in cells
+    ]
+
+
+def _md(text: str) -> str:
+    # Besides Markdown's own marks: & begins an entity, @ names a person, an address is a link.
+    text = text.replace("\n", " ").replace("&", "&amp;")
+    for mark in "\\|*_`<>[]~$":
+        text = text.replace(mark, "\\" + mark)
+    return text.replace("@", "&#64;").replace("://", ":&#47;/").replace("www.", "www&#46;")
+
+
+def _md_code(text: str) -> str:
+    # A run of backticks in the text cannot close a longer one around it.
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    pad = " " if longest else ""
+    return f"{'`' * (longest + 1)}{pad}{text}{pad}{'`' * (longest + 1)}"
+
+
+# ---- LaTeX -----------------------------------------------------------------------------------
+
+# Characters that fit the text of a ten-point article (345 points), two for the space of a column.
+_TEXT_WIDTH = 69
+# A column of longer words is a paragraph of half the text.
+_LONGEST_WORDS = 60
+# Scales a table down to the width of the text, and never up.
+_NO_WIDER = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+_TEX_PLACES = {0: "%s", 1: r"\textbf{%s}", 2: r"\underline{%s}"}
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "–": "--",
+    "−": "$-$",
+    "†": r"\dag{}",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: "\\" + mark for mark in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "`": r"\textasciigrave{}",
+}
+
+
+def tex(text: str) -> str:
+    r"""Return text with all of LaTeX's marks escaped.
+
+    >>> print(tex("<=2 & [a_b]"), tex("[–]"))
+    $\leq$2 \& [a\_b] {[}--]
+    """
+    # Two hyphens would become one dash, and after \\ a bracket or a star belongs to it.
+    flat = text.replace("<=", "≤").replace(">=", "≥").replace("--", "-\0-").replace("--", "-\0-")
+    shown = "".join(_TEX.get(mark, mark) for mark in flat).replace("\0", "{}")
+    return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
+
+
+def _latex(page: Page) -> str:
+    lines = [page.title, page.about, *page.notes, *page.signatures]
+    # A comment ends with its line: nothing in it can become code.
+    comments = "\n".join(f"% {one_line(line, LONGEST)}" for line in lines if line)
+    return "\n\n".join(filter(None, [comments, *(_latex_table(one, page) for one in page.tables)]))
+
+
+def _latex_table(table: Table, page: Page) -> str:
+    """Return a table; one that may be wider than the text is scaled down (by graphicx)."""
+    shown = [table.shown(row) for row in table.rows]
+    texts = [
+        [column.heading, column.under, *(str(row[at]) for row in shown if len(row) > 1)]
+        for at, column in enumerate(table.columns)
+    ]
+    widths = [max(map(cell_len, "\n".join(of).split("\n"))) for of in texts]
+    marks = [
+        "r" if not column.words else "l" if width <= _LONGEST_WORDS else r"p{0.5\linewidth}"
+        for column, width in zip(table.columns, widths, strict=True)
+    ]
+    heads = [table.header, [column.under for column in table.columns]]
+    lines = []
+    for number, row in enumerate(shown):
+        if len(row) == 1 < len(marks):
+            over = rf"\multicolumn{{{len(marks)}}}{{l}}{{\textit{{{tex(str(row[0]))}}}}}"
+            lines.append((r"\addlinespace" + "\n" if number else "") + over + r" \\")
+        else:
+            lines.append(" & ".join(map(_tex_cell, row, marks)) + r" \\")
+    wide = sum(widths) + 2 * len(widths) > _TEXT_WIDTH
+    about = f" ({_tex_breakable(one_line(page.about, LONGEST))})" if page.about else ""
+    below = (table.note, *page.explained([table]), *page.remarks.values(), *page.warnings)
+    notes = [tex(one_line(line.removesuffix("."), LONGEST)) + r".\par" for line in below if line]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{tex(table.title)}{about}}}",
+            *([_NO_WIDER] if wide else []),
+            rf"\begin{{tabular}}{{{''.join(marks)}}}",
+            r"\toprule",
+            *(" & ".join(map(_tex_number, head)) + r" \\" for head in heads if any(head)),
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}" + ("}" if wide else ""),
+            *((r"\par\smallskip", r"\raggedright\footnotesize", *notes) if notes else ()),
+            r"\end{table}",
+        ]
+    )
+
+
+def _tex_cell(cell: Shown, mark: str) -> str:
+    lines = str(cell).split("\n")
+    if len(lines) > 1:
+        return (
+            r" \newline ".join(map(tex, lines))
+            if mark.startswith("p")
+            else r"\begin{tabular}[t]{@{}l@{}}" + r" \\ ".join(map(tex, lines)) + r"\end{tabular}"
+        )
+    if not cell.place:
+        return _tex_number(str(cell))
+    return tex(cell.before) + _TEX_PLACES[cell.place] % tex(cell.text) + tex(cell.after)
+
+
+def _tex_number(text: str) -> str:
+    # A minus sign, where a hyphen stands before a number.
+    return re.sub(r"(?<![\w.)-])-(?=\d)", "$-$", tex(text))
+
+
+def _tex_breakable(text: str) -> str:
+    """Return text that TeX may also break after underscores, slashes and @."""
+    pieces = re.findall(r"[^_/@]*[_/@]*", text)
+    return r"\allowbreak{}".join(tex(piece) for piece in pieces if piece)

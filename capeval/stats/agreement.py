@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from capeval.stats.jackknife import jackknife
-from capeval.stats.values import Coefficient, Floats, Ints, steady
+from capeval.stats.values import Coefficient, Floats, Ints, jackknife, steady
 
 How = Literal["mean", "median"]
 

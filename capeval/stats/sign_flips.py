@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -118,7 +119,7 @@ def holm(p_values: Sequence[Value]) -> list[Value]:
     return result
 
 
-def rank_clusters(values: Sequence[Value], p_values: Sequence[Sequence[Value]]) -> list[int | None]:
+def rank_clusters(values: Sequence[Value], p_values: Sequence[Value]) -> list[int | None]:
     """Return the cluster of each metric, from 1 for the best; None for one without a value.
 
     From the best down, a metric opens a new cluster when it is worse than every member of the
@@ -127,16 +128,17 @@ def rank_clusters(values: Sequence[Value], p_values: Sequence[Sequence[Value]]) 
     Parameters
     ----------
     values : (metrics,)
-    p_values : (metrics, metrics), two-sided, adjusted; the diagonal is not read
+    p_values : of every two metrics, two-sided, adjusted, in the order of `combinations`
 
-    >>> rank_clusters([0.5, 0.3, 0.45], [[1, 0.01, 0.2], [0.01, 1, 0.04], [0.2, 0.04, 1]])
+    >>> rank_clusters([0.5, 0.3, 0.45], [0.01, 0.2, 0.04])
     [1, 2, 1]
     """
     result: list[int | None] = [None] * len(values)
     there = [(-v, place) for place, v in enumerate(values) if not isinstance(v, Missing)]
+    of = dict(zip(combinations(range(len(values)), 2), p_values, strict=True))
     cluster, members = 1, list[int]()
     for _, place in sorted(there):
-        tests = [p_values[place][other] for other in members]
+        tests = [of[min(place, other), max(place, other)] for other in members]
         if members and all(not isinstance(p, Missing) and p <= _ALPHA for p in tests):
             cluster, members = cluster + 1, []
         members.append(place)

@@ -16,8 +16,7 @@ from itertools import permutations
 import numpy as np
 
 from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means, sums_of_rows
-from capeval.stats.jackknife import FEWEST, Inference, too_few
-from capeval.stats.values import UPPER, Floats, Missing, steady
+from capeval.stats.values import FEWEST_LEFT_OUT, UPPER, Floats, Inference, Missing, steady, too_few
 
 _DRAWS = 5_000
 # Normal numbers that are drawn at once: 80 MB.
@@ -51,7 +50,7 @@ def drawn_values(
     seed : of `numpy.random.default_rng`
     """
     systems, scores = design.systems, [*metrics, human]
-    if design.videos < FEWEST:
+    if design.videos < FEWEST_LEFT_OUT:
         return too_few(design.videos)
     if systems < _FEWEST_SYSTEMS:
         return Missing(f"{systems} systems have few orders: an interval needs {_FEWEST_SYSTEMS}")

@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.stats.jackknife import FEWEST
-from capeval.stats.values import UPPER, Floats, Interval, Mask, Missing
+from capeval.stats.values import FEWEST_LEFT_OUT, UPPER, Floats, Interval, Mask, Missing
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
@@ -80,8 +79,8 @@ class VideoRatios:
         """
         part, whole = self._upper[:, column], self._lower[:, column]
         videos = int((whole > 0).sum())
-        if videos < FEWEST:
-            return Missing(f"fewer than {FEWEST} videos")
+        if videos < FEWEST_LEFT_OUT:
+            return Missing(f"fewer than {FEWEST_LEFT_OUT} videos")
         total = float(whole.sum())
         value = float(part.sum()) / total
         if value in (0.0, 1.0):
@@ -97,8 +96,8 @@ class VideoRatios:
         """Return the interval of one column's share divided by another's, minus 1."""
         part, whole = self._upper[:, [column, base]], self._lower[:, [column, base]]
         videos = int((whole > 0).sum(axis=0).min())
-        if videos < FEWEST:
-            return Missing(f"fewer than {FEWEST} videos")
+        if videos < FEWEST_LEFT_OUT:
+            return Missing(f"fewer than {FEWEST_LEFT_OUT} videos")
         if not part.any(axis=0).all():
             return Missing("no answer of one side is right")
         shares = part.sum(axis=0) / whole.sum(axis=0)
@@ -125,8 +124,8 @@ class VideoRatios:
             observed = float(self._upper[:, column].sum() / self._lower[:, column].sum())
         if not np.isfinite(observed):
             return Missing("there is no value")
-        if videos < FEWEST:
-            return Missing(f"fewer than {FEWEST} videos")
+        if videos < FEWEST_LEFT_OUT:
+            return Missing(f"fewer than {FEWEST_LEFT_OUT} videos")
         above, below = (sums[:, column].astype(np.float64) for sums in self._sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(below > 0, above / below, np.nan)

@@ -16,8 +16,8 @@ from capeval.files.annotations import split_format
 from capeval.files.jsonl import check_output, write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession
+from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.protocol import JudgingOptions, RunOptions
-from capeval.judging.selection import OpenJudge, open_judge
 from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only
 from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
@@ -26,16 +26,14 @@ from capeval.runs.sources import (
     SAMPLE,
     Source,
     annotations_file,
-    annotations_in_memory,
     annotations_of,
     run_name,
 )
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
-from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
-from capeval.show.result import Result, write
+from capeval.show.result import Result, form_for, write
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line
@@ -105,12 +103,12 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
     Each probe is judged against its video's annotation, under the probe's index.
     """
     named, runs = o.annotations, Path(o.runs)
+    annotations = annotations_of(named)
     if isinstance(named, str | Path):
-        annotations, read = annotations_of(named), [annotations_file(named)]
+        read = [annotations_file(named)]
         name = o.run or split_format(named)[1].stem
     else:
-        annotations, read = annotations_in_memory(named), []
-        name = o.run or "annotations"
+        read, name = [], o.run or "annotations"
     probes = build_probes(annotations, videos=o.count, seed=o.seed)
     if not probes:
         raise UsageError("no probe can be built: no video has a sentence that can be used")

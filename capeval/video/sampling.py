@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import UsageError
 from capeval.text import one_line
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 FORMS = (
     "32 (spread evenly), 2fps, auto, 2fps@64 or auto@64 (at most 64), qwen-2fps, tuna-2fps, "
@@ -89,6 +92,15 @@ class FrameSet:
     @property
     def height(self) -> int:
         return int(self.frames.shape[1])
+
+    def thumbnails(self, longest: int) -> list[Image]:
+        """Return the frames as pictures whose longer side is at most `longest`."""
+        from PIL.Image import Resampling, fromarray
+
+        scale = min(1.0, longest / max(self.width, self.height))
+        size = max(1, round(self.width * scale)), max(1, round(self.height * scale))
+        pictures = map(fromarray, self.frames)
+        return [one.resize(size, Resampling.LANCZOS) for one in pictures]
 
     def record(self) -> dict[str, Any]:
         """Return everything but the pixels, as it is written into files."""

@@ -11,8 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 import capeval
+from capeval.config import sample_folder
 from capeval.errors import CapevalError
-from capeval.files.packaged import sample_folder
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -75,8 +75,10 @@ def wanted_of(tmp_path: Path) -> Callable[..., Wanted]:
             (folder / f"{row['index']}.mp4").touch()
         for file in files or ():
             (folder / file).touch()
+        annotations = load_annotations(path)
         settings: dict[str, Any] = {
-            "annotations": load_annotations(path),
+            "annotations": annotations,
+            "chosen": annotations,
             "annotations_path": str(path),
             "videos": folder,
             "prompts": load_caption_prompts(None),

@@ -7,7 +7,7 @@ import pytest
 from capeval.captioners.pipeline import repetition_warning
 from capeval.captioners.transformers_backend import written_text
 from capeval.errors import ReplyError
-from capeval.thinking import caption_in, has_reasoning
+from capeval.files.captions import caption_in, has_reasoning
 from tests.captioners import tiny
 
 

@@ -22,7 +22,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.schema import Usage
 from tests.server import LoopbackServer, completion, failure
 

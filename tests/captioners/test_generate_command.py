@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capeval.captioners.catalogue import read_catalogue
-from capeval.files.packaged import sample_folder
+from capeval.config import sample_folder
 from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
 from tests.server import LoopbackServer, completion, failure

@@ -105,7 +105,7 @@ async def test_failures_are_listed_and_tried_again(run: RunFolder, wanted_of: Wa
     ]
     assert "v4" not in order(run.captions)
     # Another part of the work does not forget them.
-    await go(run, replace(wanted, only=("v1",)))
+    await go(run, replace(wanted, chosen=wanted.chosen[1:2]))
     assert [line["index"] for line in lines(failed)] == ["v4", "v7"]
     captioner = FakeCaptioner()
     second = await go(run, wanted, captioner)
@@ -125,7 +125,7 @@ async def test_settings_are_not_mixed_and_the_first_three_are_named(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:
     wanted = wanted_of(INDEXES)
-    await go(run, replace(wanted, limit=2))
+    await go(run, replace(wanted, chosen=wanted.chosen[:2]))
     before = run.captions.read_bytes()
     settings = {"backend": "fake", "max_new_tokens": 512, "system": ""}
     others = FakeCaptioner(name="theirs", settings=settings)
@@ -151,7 +151,7 @@ FIRST, SECOND = "a" * 64, "b" * 64
 
 async def test_two_models_behind_one_name_are_not_mixed(run: RunFolder, wanted_of: Wanting) -> None:
     wanted = wanted_of(INDEXES)
-    await go(run, replace(wanted, limit=4), local(FIRST))
+    await go(run, replace(wanted, chosen=wanted.chosen[:4]), local(FIRST))
     before = run.captions.read_bytes()
     with pytest.raises(InputError, match=r'sha256 "a+… \(now "b+…\)$'):
         await go(run, wanted, local(SECOND))
@@ -306,7 +306,7 @@ async def test_an_outdated_caption_remains_until_another_is_written(
     emptied = [line | ({"caption": ""} if line["index"] == "v8" else {}) for line in before]
     write_lines(run.captions, emptied)
     fails = FakeCaptioner(answer=lambda r: Uncaptioned("v5", "no") if r.index == "v5" else None)
-    part = await go(run, replace(wanted, limit=6), fails)
+    part = await go(run, replace(wanted, chosen=wanted.chosen[:6]), fails)
     assert (part.new, part.ungenerated) == (1, {"v5": "no"})
     now = lines(run.captions)
     # Only v3 is new; the emptied caption of v8 is gone.

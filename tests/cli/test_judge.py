@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from capeval.config import packaged
 from capeval.files.jsonl import whole_lines
-from capeval.files.packaged import packaged
 from capeval.llm.client import OpenAIChatClient
 from capeval.runs.folder import RunFolder
 from tests.cli.conftest import SECRET, Endpoint, Workspace, caption, end_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from capeval.judging.selection import captions_at_once
+from capeval.judging.judges import captions_at_once
 from tests.cli.conftest import (
     ROOT,
     Endpoint,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from capeval.construct.drafts import read_drafts
-from capeval.judging.segments import segments
-from capeval.judging.selection import captions_at_once
+from capeval.judging.judges import captions_at_once
+from capeval.text import segments
 from tests.construct.chat_responder import answer, prompt_of
 from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion

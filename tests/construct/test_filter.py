@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from capeval.files.packaged import sample_folder
+from capeval.config import sample_folder
 from tests.cli.conftest import Workspace, end_of, wait_until
 from tests.video.clips import make_clip
 from tests.world import Said, lines, typed

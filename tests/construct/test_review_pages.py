@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from capeval.config import sample_folder
 from capeval.construct.annotator_exports import read_exports
 from capeval.construct.drafts import Draft
-from capeval.files.packaged import sample_folder
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
 from tests.construct.chat_responder import answer

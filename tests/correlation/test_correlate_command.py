@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import capeval
+from capeval.config import sample_folder
 from capeval.correlation.correlations import Correlations
 from capeval.correlation.fields import Notice, notice_lines
 from capeval.files.judgments import write_judgments
-from capeval.files.packaged import sample_folder
 from capeval.schema import Unscored
 from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.golden import check_golden, screen

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import capeval
-from capeval.files.packaged import packaged
+from capeval.config import packaged
 from capeval.runs.folder import RunFolder
 from tests.judge_responder import answer, is_preflight
 from tests.server import LoopbackServer, completion, failure

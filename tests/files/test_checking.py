@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capeval.errors import InputError, VideoError
+from capeval.evaluating.check import check_annotations
 from capeval.files.annotations import load_annotations
-from capeval.files.checking import check_annotations
 from capeval.schema import Annotation
 from tests.files.making import record
 from tests.world import typed

@@ -53,7 +53,7 @@ GOOD: dict[str, Any] = {
 
 def loaded(*results: object, ignore_unknown: bool = False) -> list[Scored | Unscored]:
     FILE.write_text(json.dumps(results))
-    return load_tuna_results(FILE, [ANNOTATION], ignore_unknown=ignore_unknown)
+    return load_tuna_results(FILE, FILE.read_text(), [ANNOTATION], ignore_unknown=ignore_unknown)
 
 
 def element(content: str, relationship: object = "lack") -> dict[str, object]:
@@ -169,7 +169,7 @@ def test_elements_alike_take_their_own_labels(
         "relationship": [{"visual_elements": labels}],
     }
     FILE.write_text(json.dumps([result]))
-    (judgment,) = load_tuna_results(FILE, [annotation])
+    (judgment,) = load_tuna_results(FILE, FILE.read_text(), [annotation])
     assert judgment.relations == ((read,) if read else ())
 
 

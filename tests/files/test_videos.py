@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import VideoError
-from capeval.files.videos import VideoFolder
+from capeval.files.annotations import VideoFolder
 
 
 @pytest.fixture

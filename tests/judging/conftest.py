@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from capeval.judging.contracts import PromptSet
-from capeval.judging.llm_judge import LLMJudge
+from capeval.judging.judges import LLMJudge
 from capeval.llm.asker import Asker, Chat
 from capeval.llm.cache import ReplyCache
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatClient
+from capeval.llm.replies import ChatClient
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,7 @@ import pytest
 from capeval.errors import InputError, ReplyError
 from capeval.judging.contracts import Contract, EventToClassify, PublishedContract, load_prompts
 from capeval.judging.judging_work import judge_caption
-from capeval.llm.replies import read_reply
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest, read_reply
 from capeval.schema import Caption, Judgment, Scored, Unscored
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from capeval.errors import RetriesExhausted
 from capeval.judging.contracts import load_prompts
+from capeval.judging.judges import LLMJudge, repair_order
 from capeval.judging.judging_work import inputs_of, judge_caption
-from capeval.judging.llm_judge import LLMJudge, repair_order
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.schema import Annotation, Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of
 from tests.judging.conftest import judge_of

@@ -103,7 +103,7 @@ def test_the_hash_changes_with_any_byte_and_with_the_segments(
         path = ours / name
         path.write_bytes(path.read_bytes() + b"\n")
         hashes.append(load_prompts(ours).hash)
-    monkeypatch.setattr("capeval.judging.contracts.VERSION", 99)
+    monkeypatch.setattr("capeval.judging.contracts.SEGMENTS_VERSION", 99)
     hashes.append(load_prompts(ours).hash)
     assert len({*hashes}) == 6
 

@@ -8,10 +8,10 @@ import pytest
 
 import capeval
 from capeval.errors import EndpointRefused, UsageError
+from capeval.judging.judges import open_judge
 from capeval.judging.protocol import JudgeOptions
-from capeval.judging.selection import open_judge
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from tests.judge_responder import answer
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer, failure, refused_parameter

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capeval.judging.judging_work import judge_caption
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.llm.wire import reply_from
 from capeval.schema import Caption, Judgment, Scored, Unscored, Usage
 from tests.files.making import annotation_of

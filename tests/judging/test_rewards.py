@@ -13,7 +13,7 @@ import pytest
 import capeval
 from capeval.errors import BudgetReached, EndpointRefused, JudgeError, UsageError
 from capeval.judging import rewards
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from capeval.schema import Unscored
 from tests.judge_responder import answer
 from tests.scripted_client import ScriptedClient

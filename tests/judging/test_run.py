@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from capeval.config import packaged
 from capeval.errors import InputError, JudgeError
-from capeval.files.packaged import packaged
+from capeval.judging.judges import open_judge
 from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions, PreparedJudge, Tally
-from capeval.judging.selection import open_judge
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import Target

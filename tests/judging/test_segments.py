@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capeval.files.packaged import packaged
-from capeval.judging.segments import VERSION, segments
+from capeval.config import packaged
+from capeval.text import SEGMENTS_VERSION, segments
 
 # One row per case: the segments, which joined are the caption.
 CASES = {
@@ -113,4 +113,4 @@ def test_other_segments_have_another_version() -> None:
     texts = [json.loads(line)["caption"] for line in lines]
     cut = [segments(text) for text in [*texts, *("".join(case) for case in CASES.values())]]
     digest = hashlib.sha256(json.dumps(cut).encode()).hexdigest()[:12]
-    assert (VERSION, digest) == (2, "15b568a5e3c4")
+    assert (SEGMENTS_VERSION, digest) == (2, "15b568a5e3c4")

@@ -15,10 +15,10 @@ import pytest
 from capeval.errors import UsageError
 from capeval.files.captions import load_captions
 from capeval.judging.judge import judge_async, open_judging, targets_of
+from capeval.judging.judges import DEFAULT_MODEL, default_judge, open_judge
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.protocol import JudgeOptions
-from capeval.judging.selection import DEFAULT_MODEL, default_judge, open_judge
-from capeval.llm.types import ChatReply, ChatRequest
+from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.runs.engine import Locks, execute
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source, annotations_of, sample_captions

@@ -13,7 +13,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from tests.server import LoopbackServer, Responder, echo
 
 CACHE = Path("replies.sqlite")

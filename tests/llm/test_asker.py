@@ -8,9 +8,18 @@ import pytest
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted
 from capeval.judging.contracts import check_starts
 from capeval.llm.cache import ReplyCache
-from capeval.llm.replies import COUNT, array_of, object_of, read_reply
-from capeval.llm.types import ChatReply, ChatRequest, ReplyBroken, ReplyRefused, ReplySchema
-from capeval.schema.judgment import Usage
+from capeval.llm.replies import (
+    COUNT,
+    ChatReply,
+    ChatRequest,
+    ReplyBroken,
+    ReplyRefused,
+    ReplySchema,
+    array_of,
+    object_of,
+    read_reply,
+)
+from capeval.schema import Usage
 from tests.llm.conftest import CACHE, ask_for, asker_of
 from tests.scripted_client import ScriptedClient
 

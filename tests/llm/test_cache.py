@@ -16,8 +16,8 @@ import pytest
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.judgment import Usage
+from capeval.llm.replies import ChatReply, ChatRequest
+from capeval.schema import Usage
 from tests.scripted_client import ScriptedClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from tests.scripted_client import ScriptedClient
 from capeval.llm.money import Meter
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 async def main(path, name, count):
     cache = ReplyCache(path, on_notice=sys.exit)
     client = ScriptedClient(lambda request: request.messages[0]["content"])

@@ -21,10 +21,9 @@ from capeval.errors import (
     RetriesExhausted,
 )
 from capeval.llm.asker import Asker
-from capeval.llm.client import OpenAIChatClient
+from capeval.llm.client import AdaptiveLimiter, OpenAIChatClient
 from capeval.llm.money import Meter
-from capeval.llm.retry import AdaptiveLimiter
-from capeval.llm.types import ReplySchema
+from capeval.llm.replies import ReplySchema
 from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
     Drop,
@@ -326,7 +325,7 @@ async def test_a_pause_holds_no_slot() -> None:
 CALLS = """
 import asyncio, sys
 from capeval.llm.client import OpenAIChatClient
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 async def main():
     request = ChatRequest("m", ({"role": "user", "content": "hi"},), 10)
     async with OpenAIChatClient(sys.argv[1]) as client:

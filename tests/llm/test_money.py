@@ -18,8 +18,8 @@ from capeval.llm.money import (
     price_of,
     read_prices,
 )
-from capeval.llm.types import ChatReply, ChatRequest
-from capeval.schema.judgment import Usage
+from capeval.llm.replies import ChatReply, ChatRequest
+from capeval.schema import Usage
 from tests.conftest import Today
 from tests.llm.conftest import ask_for
 

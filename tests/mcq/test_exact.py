@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capeval.mcq.exact import Reading, read_answer
-from capeval.schema.question import OPTION_LETTERS
+from capeval.schema import OPTION_LETTERS
 from tests.world import lines
 
 HERE = Path(__file__).parent

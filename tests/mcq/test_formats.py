@@ -15,7 +15,7 @@ from capeval.errors import InputError, UsageError
 from capeval.mcq.question_files import load_questions, parse_list, questions_hash, without_letters
 from capeval.mcq.responses import load_responses
 from capeval.mcq.tags import with_tags
-from capeval.schema.question import Question
+from capeval.schema import Question
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, RetriesExhausted, UsageError
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from capeval.mcq.grades import Grades, all_grades, find_grades
 from capeval.mcq.responses import find_responses
 from capeval.mcq.strategies import STRATEGIES

@@ -9,7 +9,7 @@ import pytest
 from capeval.errors import InputError
 from capeval.mcq.answering import question_prompt
 from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles
-from capeval.schema.question import Question
+from capeval.schema import Question
 from tests.mcq.answering import asked, own_folder, replies, text_of
 from tests.server import LoopbackServer
 from tests.world import capeval as command

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import capeval
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from capeval.metrics.measure import Measured
 from capeval.metrics.metric_work import DetailLine
 from tests.scripted_client import ScriptedClient

@@ -12,7 +12,7 @@ import pytest
 
 from capeval.errors import RequestRefused
 from capeval.files.references import load_references
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from capeval.metrics.autodq import harmonic_mean
 from capeval.metrics.measure import MetricTable
 from tests.metrics.chat_world import data_of, measured, reply_to

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from capeval.judging.selection import captions_at_once
+from capeval.judging.judges import captions_at_once
 from tests.metrics.chat_world import answer, calls, prompts
 from tests.server import Act, LoopbackServer, completion
 from tests.world import capeval, start, write_lines

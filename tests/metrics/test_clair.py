@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capeval.errors import RequestRefused
-from capeval.llm.types import ChatRequest
+from capeval.llm.replies import ChatRequest
 from tests.metrics.chat_world import measured
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from capeval.files.packaged import sample_folder
+from capeval.config import sample_folder
 from capeval.rating.rate_merge import read_key, read_rated
 from capeval.rating.rate_sheet import RatingSheet, key_csv, sample_sheet, sheet_html
 from capeval.schema import Annotation

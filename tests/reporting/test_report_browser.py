@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from capeval.files.packaged import sample_folder
+from capeval.config import sample_folder
 from capeval.reporting.report_page import Strip, report_html
 from capeval.schema import HumanLabel
 from capeval.scoring.judged_run import JudgedRun

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from capeval.files.packaged import sample_folder
+from capeval.config import sample_folder
 from capeval.schema import Provenance
 from tests.correlation.making import make_run, write_annotations
 from tests.scoring.making import annotation, scored

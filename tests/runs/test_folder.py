@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import capeval
+from capeval.config import sample_folder
 from capeval.errors import InputError, RunLocked, UsageError
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import check_output, write_output
-from capeval.files.packaged import sample_folder
 from capeval.runs import sources
 from capeval.runs.folder import RunFolder, Shard, safe_name
 from capeval.runs.sources import Source

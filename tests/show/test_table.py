@@ -8,8 +8,8 @@ import json
 
 from rich.console import Console
 
-from capeval.show.formats import as_text, csv_text, print_table, rendered
-from capeval.show.table import Cell, Column, Kind, Page, Row, Table, columns
+from capeval.show.result import csv_text, rendered
+from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from capeval.stats.correlation import STATISTICS, Design, correlated
-from capeval.stats.jackknife import Inference, difference, jackknife
-from capeval.stats.values import Floats, GroupingName, Missing
+from capeval.stats.values import (
+    Floats,
+    GroupingName,
+    Inference,
+    Missing,
+    jackknife,
+    jackknife_difference,
+)
 
 GROUPED: tuple[GroupingName, ...] = ("pooled", "item", "within_system")
 
@@ -52,7 +58,7 @@ def test_a_difference_has_satterthwaites_degrees_of_freedom() -> None:
     # One video makes nearly all of the difference.
     second = first - np.array([0.01, 0.0, 0.01, 0.0, 0.02, 0.5])
     rest = [(one.sum() - one) / 5 for one in (first, second)]
-    found = difference((first.mean(), second.mean()), (rest[0], rest[1]))
+    found = jackknife_difference((first.mean(), second.mean()), (rest[0], rest[1]))
     assert isinstance(found, Inference)
     apart = np.arctanh(rest[0]) - np.arctanh(rest[1])
     moved = (apart - apart.mean()) ** 2
@@ -77,11 +83,11 @@ def test_an_interval_has_its_value_and_leaves_zero_out_just_where_p_is_small(
     if isinstance(found, Inference):
         assert -1 <= found.low <= value <= found.high <= 1
         assert (found.low <= 0 <= found.high) == (found.p >= 0.05)
-    apart = difference((first[0], second[0]), (first[1], second[1]))
+    apart = jackknife_difference((first[0], second[0]), (first[1], second[1]))
     if isinstance(apart, Inference):
         assert apart.low <= first[0] - second[0] <= apart.high
         assert (apart.low <= 0 <= apart.high) == (apart.p >= 0.05)
-        other = difference((second[0], first[0]), (second[1], first[1]))
+        other = jackknife_difference((second[0], first[0]), (second[1], first[1]))
         assert isinstance(other, Inference)
         assert (other.low, other.high) == pytest.approx((-apart.high, -apart.low))
         assert other.p == pytest.approx(apart.p)
@@ -107,9 +113,9 @@ def test_there_is_no_interval_with_a_reason(
 def test_a_metric_does_not_differ_from_itself_and_a_perfect_one_has_no_error() -> None:
     good, _, human, design = scores(20, 1, 0)
     one, perfect = of([good, human], human, design, "pooled", "spearman")
-    same = difference((one[0], one[0]), (one[1], one[1]))
+    same = jackknife_difference((one[0], one[0]), (one[1], one[1]))
     assert same == Missing("the metrics do not differ in any video")
-    found = difference((perfect[0], one[0]), (perfect[1], one[1]))
+    found = jackknife_difference((perfect[0], one[0]), (perfect[1], one[1]))
     assert found == Missing("the value, or that without one of the videos, is perfect")
 
 
@@ -141,7 +147,7 @@ def test_intervals_cover_and_differences_of_equals_are_found_as_often_as_they_sa
         for name in names:
             first, second = of(metrics, y, design, grouping, name)
             found = jackknife(*first)
-            apart = difference((first[0], second[0]), (first[1], second[1]))
+            apart = jackknife_difference((first[0], second[0]), (first[1], second[1]))
             assert isinstance(found, Inference)
             assert isinstance(apart, Inference)
             covered[name] += found.low <= truth[name] <= found.high

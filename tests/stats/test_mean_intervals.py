@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from capeval.stats import FEWEST_VIDEOS, difference_intervals, mean_intervals
-from capeval.stats.values import Floats
+from capeval.stats.values import FEWEST_VIDEOS, Floats, difference_intervals, mean_intervals
 
 FRACTIONS = (0.0, 1.0)
 

@@ -13,9 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
 
-from capeval.stats import difference_intervals
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
-from capeval.stats.values import Floats, Missing, Value
+from capeval.stats.values import Floats, Missing, Value, difference_intervals
 
 
 def gaps(rows: int, columns: int = 3, seed: int = 0) -> Floats:
@@ -117,17 +116,12 @@ def test_holm_is_that_of_r() -> None:
 
 def test_clusters_open_below_every_member_above() -> None:
     far, near = 0.001, 0.5
-    p: list[list[Value]] = [
-        [1, near, far, far],
-        [near, 1, near, far],
-        [far, near, 1, far],
-        [far, far, far, 1],
-    ]
+    p: list[Value] = [near, far, far, near, far, far]
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
     # At the level itself a metric is worse.
-    p[2][1] = 0.05
+    p[3] = 0.05
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 2, 3]
-    p[2][0] = Missing("not tested")
+    p[1] = Missing("not tested")
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
     assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]
 

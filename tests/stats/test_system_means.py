@@ -11,9 +11,8 @@ import pytest
 from scipy import stats
 
 from capeval.stats.correlation import STATISTICS, Design, correlated, sums_of_rows
-from capeval.stats.jackknife import Inference
 from capeval.stats.system_means import drawn_values, interval_of, permutation_p
-from capeval.stats.values import Floats, Missing
+from capeval.stats.values import Floats, Inference, Missing
 
 
 def grid(videos: int, systems: int) -> Design:
