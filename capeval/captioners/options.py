@@ -11,6 +11,7 @@ from capeval.options import (
     ModelOptions,
     Notices,
     declares,
+    in_file,
     on_notice_option,
     option,
     python_only,
@@ -54,7 +55,7 @@ class CaptionerOptions(EndpointOptions, ModelOptions):
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    timeout: float = in_file(300.0, min=0.1, max=86_400)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Notices = on_notice_option()
 
@@ -74,4 +75,4 @@ class FramesOptions(CaptionerOptions):
     frames: "str | int | FrameReader | None" = option(
         None, note="Or a `FrameReader`.", method="read", panel=FRAMES, metavar="POLICY"
     )
-    decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
+    decoder: str = in_file("pyav")

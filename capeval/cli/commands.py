@@ -124,7 +124,7 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 _ADDRESSES = {"base_url", "model_url", "judge_url"}
-_ONLY_TYPED = {"api_key", "cache", "force", "max_cost", "model", "out", "ray", "serve", "yes"}
+_ONLY_TYPED = {"api_key", "cache", "max_cost", "model", "out", "ray", "serve", "yes"}
 """What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
 
@@ -240,8 +240,8 @@ class _Typed:
         )
 
 
-def _typed_by(command: Command) -> list[_Typed]:
-    """Return the options and arguments of a command."""
+def _fields_of(command: Command) -> list[_Typed]:
+    """Return the options and arguments of a command, and what only the file sets."""
     shared = options_of(SharedOptions)
     own = [_Typed(command.options, name, *of) for name, of in options_of(command.options).items()]
     return [*own, *(_Typed(SharedOptions, name, *shared[name]) for name in command.shared)]
@@ -251,16 +251,11 @@ def _settable(command: Command) -> dict[str, _Typed]:
     """Return what a file can set of a command, by the names in the file.
 
     Annotations can also be set where they are an argument: they replace the sample, which is the
-    default of `capeval probe`. Probes have a folder of their own, so that no leaderboard ranks
-    them: theirs is not the folder of the runs.
+    default of `capeval probe`.
     """
-    found = _typed_by(command)
+    found = _fields_of(command)
     named = {one.key: one for one in found if not one.declared.positional}
-    named |= {one.field: one for one in found if one.field == "annotations"}
-    if getattr(command.options, "runs", None) == "runs":
-        runs = Option(kind=str, metavar="DIR", panel=OUTPUT)
-        named["runs"] = _Typed(command.options, "runs", runs, "runs")
-    return named
+    return named | {one.field: one for one in found if one.field == "annotations"}
 
 
 @dataclass(frozen=True)
@@ -350,7 +345,9 @@ def work_of(command: Command) -> Callable[..., None]:
 
     Its values are checked as those of the Python function.
     """
-    parameters, in_file = _typed_by(command), _from_file(command)
+    known, in_file = _fields_of(command), _from_file(command)
+    typed = [one for one in known if one.declared.typed]
+    untyped = sorted(one.key for one in known if not one.declared.typed)
 
     def call(context: typer.Context, **given: Any) -> None:
         from capeval.show.result import Output
@@ -362,12 +359,12 @@ def work_of(command: Command) -> Callable[..., None]:
         }
         keyless_addresses.clear()
         keyless_addresses.update(given[name] for name in _ADDRESSES & places.keys())
+        given = {name: one.value for name, one in in_file.items()} | given
         values = {
             one.field: one.read(given[one.field], places.get(one.field) or one.label)
-            for one in parameters
+            for one in known
+            if one.field in given
         }
-        if "runs" in places:
-            values["runs"] = in_file["runs"].value
         try:
             shared = {name: values.pop(name) for name in command.shared}
             how = dict(vars(SharedOptions(**shared)))
@@ -378,15 +375,13 @@ def work_of(command: Command) -> Callable[..., None]:
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.
-            labels = {one.field: one.label for one in parameters}
-            set_there = [places[n] for n in places if labels.get(n, "--runs") in str(error)]
+            labels = {one.field: one.label for one in known}
+            set_there = [place for name, place in places.items() if labels[name] in str(error)]
             if set_there and type(error) is UsageError:
                 raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
             raise
 
-    made = [
-        one.parameter(in_file[one.field].help if one.field in in_file else "") for one in parameters
-    ]
+    made = [one.parameter(in_file[one.field].help if one.field in in_file else "") for one in typed]
     made.sort(key=_place)
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
@@ -394,6 +389,8 @@ def work_of(command: Command) -> Callable[..., None]:
     # The docstring, without what only Python needs.
     text = re.split(r"\n *(?:Parameters|Raises|Example\n|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
+    if untyped:
+        paragraphs.append(f"Only capeval.toml sets: {', '.join(untyped)}.")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     defaults = {name: one.value for name, one in in_file.items()}
     call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
@@ -442,7 +439,7 @@ def _step_values(step: str) -> Iterator[tuple[str, Any]]:
     """Yield what the user's file sets of the arguments of a command that is a step of another."""
     command = declared(step)
     in_file = _from_file(command)
-    for one in _typed_by(command):
+    for one in _fields_of(command):
         if one.field in in_file and one.options is command.options:
             given = in_file[one.field]
             yield one.field, one.read(given.value, given.place)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
@@ -23,7 +23,7 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import check_output, dumps, parse_json, read_text, validated, write_atomic
 from capeval.judging.lexical import content_words, relation
-from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
+from capeval.options import FilePath, command, declares, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.show.formats import print_line
 from capeval.show.numbers import bounded, interval
@@ -304,7 +304,7 @@ def _alpha(found: Coefficient) -> str:
     return bounded(found) + ("" if found.value is not None else f" ({found.reason})")
 
 
-@command("annotate agree", "as_json", "form_or_csv")
+@command("annotate agree", "as_json")
 @takes(AgreeOptions)
 def annotate_agree(o: AgreeOptions) -> Agreements:
     """Compare annotators: F1 of events and elements, alpha of types and weights.
@@ -338,13 +338,10 @@ class MergeAnnotationsOptions:
     Parameters
     ----------
     files : Files that the review pages exported.
-    force : Replace annotations.json although videos are dropped or it was edited.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
-    _: KW_ONLY
-    force: bool = option(False, panel=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -444,8 +441,8 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     Raises
     ------
     InputError, UsageError
-        A file is not an export of a review page or is about other videos, or no video is finished.
-        Without `force` also: annotations.json was edited, or would lose confirmed videos.
+        A file is not an export of a review page or is about other videos, no video is finished, or
+        annotations.json was edited or would lose confirmed videos.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
@@ -461,13 +458,13 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     if not merged.annotations:
         index, reason = next(iter(merged.open.items()))
         raise UsageError(f"no video can be merged: {index}: {reason}")
-    check_unedited(target, force=o.force)
-    if target.exists() and not o.force:
+    check_unedited(target)
+    if target.exists():
         done = {one["index"] for one in merged.annotations}
         if lost := [one.index for one in load_annotations(target) if one.index not in done]:
             which = listed(f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost)
             what = f"{target} would lose {counted(len(lost), 'confirmed video')}: {which}"
-            raise UsageError(f"{what}; add the files that confirm them, or --force")
+            raise UsageError(f"{what}; add the files that confirm them, or rename it")
     write_atomic(target, dumps(merged.annotations, indent=1) + "\n")
     seal(target)
     return merged

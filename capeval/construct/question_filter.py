@@ -42,6 +42,7 @@ from capeval.options import (
     FilePath,
     command,
     declares,
+    in_file,
     option,
     python_only,
     required,
@@ -109,8 +110,10 @@ class QuestionFilterOptions(CaptionerOptions):
     )
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    batch_size: int | Literal["auto"] = in_file("auto", min=1, max=4096)
+    device: str | None = in_file(None)
     seed: int = python_only(0, min=0)
-    max_concurrency: int = python_only(32, min=1, max=4096)
+    max_concurrency: int = in_file(32, min=1, max=4096)
     only: Collection[str] = field(default=(), init=False)
     limit: int | None = field(default=None, init=False)
     serve: bool = field(default=False, init=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import check_output, collection_paused, write_output
+from capeval.files.jsonl import check_json, check_output, collection_paused, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.money import Meter
 from capeval.llm.types import EndpointOptions
@@ -69,7 +69,6 @@ from capeval.schema.judgment import Usage
 from capeval.schema.question import Question, Response
 from capeval.scoring.score import score
 from capeval.scoring.signature import VERSION, Signature
-from capeval.show.formats import FORM_OF_SUFFIX, Format, form_for
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
@@ -134,10 +133,10 @@ class GradingSession(LongWork[Grades]):
         if o.layout is not None and o.out is None:
             raise UsageError("--layout: name the file or folder to write with --out")
         named = Path(o.out) if o.out is not None and o.layout is None else None
-        self._form: Format = "json" if named is None else _form_of(named)
         # Grades of some of a run's questions never replace the run's own.
         self.out = named or (None if o.where else grades_file(source))
         if self.out is not None:
+            check_json(self.out)
             check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
         self._load(source)
         chosen, self._convention = _chosen(o)
@@ -248,9 +247,7 @@ class GradingSession(LongWork[Grades]):
             found = main.model_copy(update={"strategies": others, "settings": settings})
         if self.out is not None:
             # pydantic's own JSON: that of thousands of items takes a second otherwise.
-            is_json = self._form == "json"
-            text = found.model_dump_json(indent=1) if is_json else found.rendered(self._form)
-            write_output(self.out, text + "\n")
+            write_output(self.out, found.model_dump_json(indent=1) + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
         failed = found.decided_by.get(MODEL_FAILED, 0)
@@ -327,13 +324,6 @@ async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterat
 
 
 mcq_grade_async, mcq_grade = functions("mcq_grade", open_grading, GradeOptions, Grades)
-
-
-def _form_of(out: Path) -> Format:
-    form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
-    if form == "csv":
-        raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
-    return form
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:

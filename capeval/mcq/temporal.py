@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import check_output
 from capeval.mcq.grades import (
     GradedItem,
     GradedRun,
@@ -27,11 +26,9 @@ from capeval.mcq.grades import (
     read_graded_run,
     shown_by,
 )
-from capeval.mcq.responses import RESPONSES
 from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,
-    OUTPUT,
     FilePath,
     command,
     declares,
@@ -41,7 +38,7 @@ from capeval.options import (
     takes,
 )
 from capeval.show.numbers import NOTHING, percent, points, thousands
-from capeval.show.result import Result, write
+from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
 from capeval.stats.values import Floats, Interval, Mask, Missing
 from capeval.stats.video_ratios import VideoRatios
@@ -74,8 +71,6 @@ class McqTemporalOptions:
         task_type (Video-MME).
     resamples : Bootstrap resamples of videos.
     seed : The seed of the resamples.
-    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
-        .txt.
     """
 
     _: KW_ONLY
@@ -87,7 +82,6 @@ class McqTemporalOptions:
     # With fewer, the ends of a 95% interval would be single resamples.
     resamples: int = python_only(10_000, min=99)
     seed: int = python_only(0, min=0)
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
 
 
@@ -460,17 +454,10 @@ def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     Raises
     ------
     InputError, UsageError
-        A run cannot be read, the runs do not fit together, or `out` cannot be written.
+        A run cannot be read, or the runs do not fit together.
     """
     given = {role: getattr(o, role) for role in SHOWN if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
     if len({*files.values()}) < len(files):
         raise UsageError("the same run is named for two roles; each shows the model other frames")
-    if o.out is not None:
-        read = [file for one in files.values() for file in (one, one.with_name(RESPONSES))]
-        check_output(Path(o.out), read)
-    runs = {role: read_graded_run(file) for role, file in files.items()}
-    result = _compared(runs, o)
-    if o.out is not None:
-        write(result, o.out, "table")
-    return result
+    return _compared({role: read_graded_run(file) for role, file in files.items()}, o)

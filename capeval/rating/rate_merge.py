@@ -57,7 +57,6 @@ class MergeOptions:
     annotations : Check the key against these annotations, and show agreement by type of
         element; 'sample' for the bundled ones.
     partial : Accept files in which labels are missing.
-    force : Replace an --out file that has other contents.
     """
 
     files: Sequence[FilePath] = required(positional=True, metavar="FILE")
@@ -66,7 +65,6 @@ class MergeOptions:
     out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
     annotations: FilePath | None = option(None, metavar="FILE")
     partial: bool = False
-    force: bool = False
     on_notice: Notices = on_notice_option()
 
 
@@ -359,10 +357,9 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
         if file.missing:
             o.on_notice(f"{file.path}: {file.missing_labels}")
     text = human_csv(raters, items)
-    if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
+    if target.is_file() and target.read_bytes() != text.encode("utf-8"):
         raise UsageError(
-            f"--out: {o.out} exists with other contents; choose another file, or replace it with "
-            "--force"
+            f"--out: {o.out} exists with other contents; rename it, or choose another file"
         )
     write_output(target, text)
     return MergedRatings(

@@ -43,7 +43,6 @@ from capeval.runs.sources import default_videos
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.scores import scores_headline
-from capeval.show.formats import FORM_OF_SUFFIX
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.text import counted, listed
@@ -51,8 +50,6 @@ from capeval.video import FrameReader, open_reader
 
 T = TypeVar("T")
 
-# Names of files that a report cannot be.
-_OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
 _FRAMES = 8
 # Eight frames of a video are about 60 kB: more videos would make a file too large to send.
 _MANY_VIDEOS = 100
@@ -120,7 +117,7 @@ def report(o: ReportOptions) -> Report:
     InputError, UsageError
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
-    if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
+    if o.out is not None and Path(o.out).suffix.lower() not in ("", ".htm", ".html"):
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations

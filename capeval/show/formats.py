@@ -9,7 +9,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -19,36 +18,12 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from capeval.errors import UsageError
 from capeval.files.jsonl import dumps
 from capeval.files.tables import escape
 from capeval.show.table import Page, Row, Shown, Table
 from capeval.text import one_line
 
 Format = Literal["table", "markdown", "latex", "csv", "json"]
-
-FORM_OF_SUFFIX: dict[str, Format] = {
-    ".csv": "csv",
-    ".json": "json",
-    ".md": "markdown",
-    ".tex": "latex",
-    ".txt": "table",
-}
-
-
-def form_for(path: Path, form: Format) -> Format:
-    """Return the format in which a file is written: by its suffix, or the one that was chosen.
-
-    Raises `UsageError` if another format than the suffix's was chosen; "table", the default, is no
-    choice.
-    """
-    of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
-    if form not in ("table", of_suffix):
-        raise UsageError(
-            f"--out: {path} has the suffix of another format than --format {form}; choose another "
-            "name, or omit --format"
-        )
-    return of_suffix
 
 
 def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 from rich.console import Console
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps, printable_json, write_output
+from capeval.files.jsonl import dumps, printable_json
 from capeval.show.formats import (
     Format,
     csv_text,
-    form_for,
     one_screen,
     print_pages,
     records_of,
@@ -197,8 +196,3 @@ def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
         output.notice(line)
     for line in result.failures():
         output.error(f"capeval: {line}")
-
-
-def write(result: Result, path: Path | str, form: Format = "json") -> None:
-    """Write a result in the format of the file's suffix; `form` is that of any other suffix."""
-    write_output(Path(path), result.rendered(form_for(Path(path), form)) + "\n")

@@ -13,19 +13,18 @@ import numpy as np
 
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
-from capeval.files.jsonl import check_output, write_atomic, write_jsonl
+from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession
 from capeval.judging.protocol import JudgingOptions, RunOptions
 from capeval.judging.selection import OpenJudge, open_judge
-from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only
+from capeval.options import INPUTS, command, declares, option, python_only
 from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import (
     SAMPLE,
     Source,
-    annotations_file,
     annotations_in_memory,
     annotations_of,
     run_name,
@@ -33,9 +32,8 @@ from capeval.runs.sources import (
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
-from capeval.show.formats import form_for
 from capeval.show.numbers import percent, share
-from capeval.show.result import Result, write
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line
@@ -59,7 +57,6 @@ class ProbeOptions(JudgingOptions):
     seed : The seed of videos and probes.
     run : The probes' run. By default the annotations' stem.
     runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
-    out : Write the result to this file.
     """
 
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] = option(
@@ -70,10 +67,8 @@ class ProbeOptions(JudgingOptions):
     seed: int = python_only(0, min=0)
     explain: bool = python_only(False)
     max_concurrency: int = python_only(64, min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     runs: str | Path = python_only("probes")
-    out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
 
 
 # ---- The probes as a run -----------------------------------------------------------------------
@@ -104,20 +99,15 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
 
     Each probe is judged against its video's annotation, under the probe's index.
     """
-    named, runs = o.annotations, Path(o.runs)
+    named = o.annotations
     if isinstance(named, str | Path):
-        annotations, read = annotations_of(named), [annotations_file(named)]
-        name = o.run or split_format(named)[1].stem
+        annotations, name = annotations_of(named), o.run or split_format(named)[1].stem
     else:
-        annotations, read = annotations_in_memory(named), []
-        name = o.run or "annotations"
+        annotations, name = annotations_in_memory(named), o.run or "annotations"
     probes = build_probes(annotations, videos=o.count, seed=o.seed)
     if not probes:
         raise UsageError("no probe can be built: no video has a sentence that can be used")
-    if o.out is not None:
-        form_for(Path(o.out), "table")
-        check_output(Path(o.out), [runs / name, *read])
-    run = RunFolder(runs / run_name(name))
+    run = RunFolder(Path(o.runs) / run_name(name))
     captions = (
         {"index": one.index, "caption": one.caption, "model": MODEL, "edits": list(one.edits)}
         for one in probes
@@ -192,8 +182,8 @@ class Probing(Result, ResultModel):
         return [Page([table], notes=[where])]
 
 
-def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
-    """Compare a judge's verdicts with the known verdicts, and write `out`."""
+def compared(source: ProbeSource, judged: Judged) -> Probing:
+    """Compare a judge's verdicts with the known verdicts."""
     run = load_judged(judged.file.parent, annotations=source.annotations) if judged.file else None
     scored = run.scored if run else {}
     of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
@@ -204,7 +194,7 @@ def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
         one = kinds[kind]
         return (1.0, 1.0) if one.value is None or one.low is None else (one.value, one.low)
 
-    found = Probing(
+    return Probing(
         folder=str(source.run),
         judge=run.identity.judge if run else None,
         videos=len({probe.annotation.index for probe in source.probes}),
@@ -212,9 +202,6 @@ def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
         unscored=sum(one.unscored for one in kinds.values()),
         kinds={kind: kinds[kind] for kind in sorted(kinds, key=quality)},
     )
-    if o.out is not None:
-        write(found, o.out, "table")
-    return found
 
 
 def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindResult:
@@ -255,10 +242,10 @@ class ProbingSession(JudgingSession):
         shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
         options = RunOptions(**{name: getattr(o, name) for name in shared})
         super().__init__(options, [target], opened)
-        self._given, self._source = o, source
+        self._source = source
 
     def value(self, results: Sequence[Judged]) -> Probing:
-        return compared(self._given, self._source, results[0])
+        return compared(self._source, results[0])
 
     def shown(self, results: Sequence[Judged]) -> Probing:
         return self.value(results)

@@ -259,7 +259,7 @@ def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
     assert not Path("clips/annotations.json").exists()
 
 
-def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
+def test_a_merge_drops_no_confirmed_videos_and_no_edits() -> None:
     made = Path("clips/annotations.json")
     assert merge(export("all.json", draft("v0", "ann"), draft("v1", "ann"))).code == 0
     # A correction by the annotator is no loss.
@@ -269,9 +269,7 @@ def test_a_merge_drops_confirmed_videos_and_edits_only_by_force() -> None:
     said = merge(fewer)
     assert (said.code, made.read_bytes()) == (2, before)
     assert "clips/annotations.json would lose 1 confirmed video: v1 (no file has it)" in said.err
-    assert merge(fewer, "--force").out.startswith("1 of 8 videos merged, 7 open")
     made.write_text(edited := made.read_text().replace("Film", "Cooking"))
     said = merge("all.json")
     assert (said.code, made.read_text()) == (2, edited)
     assert "clips/annotations.json was edited, or not written by this command" in said.err
-    assert merge("all.json", "--force").code == 0

@@ -36,6 +36,7 @@ BO = ANN.replace(",ann,", ",bo,") + "s12ab-002,e2.1,bo,entailment\n"
 
 def merged(*files: str, key: str = KEY, annotations: Path | None = None) -> MergedRatings:
     Path("key.csv").write_text(key, encoding="utf-8")
+    Path("human.csv").unlink(missing_ok=True)
     paths = [Path(f"{n}.csv") for n in range(len(files))]
     for path, text in zip(paths, files, strict=True):
         path.write_bytes(text.encode("utf-8"))
@@ -43,7 +44,6 @@ def merged(*files: str, key: str = KEY, annotations: Path | None = None) -> Merg
         paths,
         "key.csv",
         partial=True,
-        force=True,
         annotations=annotations,
         on_notice=lambda _: None,
     )
