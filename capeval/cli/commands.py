@@ -142,23 +142,16 @@ class SharedOptions:
     yes : Spend more than $1 without asking.
     dry_run : Show what is left to do and its cost, and stop.
     as_json : Print the whole result as JSON.
-    form : The format of the tables: table, markdown, latex. By default table.
-    form_or_csv : The format of the tables: table, markdown, latex, csv. By default table.
+    form : The format of the tables: table, markdown, latex, csv. By default table.
     full : Print everything, not only what matters most.
     """
 
-    rules: ClassVar = (
-        Rule("as_json", "form", _NO_TABLES),
-        Rule("as_json", "form_or_csv", _NO_TABLES),
-    )
+    rules: ClassVar = (Rule("as_json", "form", _NO_TABLES),)
     max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
     yes: bool = option(False, panel=LIMITS, name="--yes -y")
     dry_run: bool = option(False, panel=OUTPUT)
     as_json: bool = option(False, panel=OUTPUT, name="--json")
-    form: Literal["table", "markdown", "latex"] | None = option(
-        None, panel=OUTPUT, name="--format", metavar="FORMAT"
-    )
-    form_or_csv: Literal["table", "markdown", "latex", "csv"] | None = option(
+    form: Literal["table", "markdown", "latex", "csv"] | None = option(
         None, panel=OUTPUT, name="--format", metavar="FORMAT"
     )
     full: bool = option(False, panel=OUTPUT)
@@ -370,8 +363,6 @@ def work_of(command: Command) -> Callable[..., None]:
             how = dict(vars(SharedOptions(**shared)))
             for field, step in command.steps.items():
                 values[field] = dict(_step_values(step))
-            form = how.pop("form_or_csv")
-            how["form"] = how["form"] or form
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.

@@ -113,7 +113,7 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
     return _caption_board(o, [one.path for run in o.judged_runs for one in find_judges(run, runs)])
 
 
-@command("leaderboard", "as_json", "form_or_csv", "full", options=LeaderboardOptions)
+@command("leaderboard", "as_json", "form", "full", options=LeaderboardOptions)
 def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
     """Rank judged runs by overall F1, or graded runs by accuracy.
 

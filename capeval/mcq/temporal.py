@@ -377,7 +377,8 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
     # Numbered in sorted order, so that resamples do not depend on the order of the responses.
     video = np.unique([one.video for one in questions.values()], return_inverse=True)[1]
     correct = {
-        role: np.array([_score(of.get(key)) for key in questions]) for role, of in answers.items()
+        role: np.array([getattr(of.get(key), "correct", None) for key in questions], float)
+        for role, of in answers.items()
     }
     every = np.arange(len(video))
     masks = [every >= 0, *(np.isin(every, places) for places in groups.values())]
@@ -404,10 +405,6 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
         seed=o.seed,
         notes=tuple(_differences(runs, answers)),
     )
-
-
-def _score(item: GradedItem | None) -> float:
-    return np.nan if item is None or item.correct is None else float(item.correct)
 
 
 def _label(role: Role, run: GradedRun) -> str:
@@ -443,7 +440,7 @@ def _frame_set(one: GradedItem) -> list[str]:
     return sorted(map(str, one.frames.get("indices") or ()))
 
 
-@command("mcq temporal", "as_json", "form_or_csv", "full")
+@command("mcq temporal", "as_json", "form", "full")
 @takes(McqTemporalOptions)
 def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     """Check whether the questions need several frames, in order.

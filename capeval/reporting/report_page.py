@@ -19,9 +19,6 @@ from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
 from capeval.reporting.inspect import (
     LABELS,
-    HumanLabels,
-    differs,
-    labels_of,
     named_label,
     status_of,
 )
@@ -31,6 +28,7 @@ from capeval.schema import (
     RELATIONS,
     Annotation,
     HumanLabel,
+    Relation,
     Relations,
     Usage,
 )
@@ -78,6 +76,9 @@ _FORMATS: Mapping[str, Callable[..., str]] = {
 # The page's policy forbids style attributes: the width of a bar, in half percents, is a class.
 _WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
 
+
+HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]
+"""By (video, system or None), then element id, then rater."""
 
 LETTERS: Mapping[HumanLabel, str] = {
     "entailment": "e",
@@ -408,6 +409,23 @@ def _gaps(runs: Mapping[str, JudgedRun], index: str) -> dict[str, list[str | Non
         ]
         for first, second in combinations(runs, 2)
     }
+
+
+def differs(label: HumanLabel, relation: Relation | None) -> bool:
+    """Return whether a human label differs from a verdict, on the scale of the label."""
+    covered = "covered" if relation == "entailment" else "not covered"
+    return relation is not None and label not in (relation, covered)
+
+
+def labels_of(
+    human: HumanLabels | None, run: JudgedRun, index: str
+) -> Mapping[str, Mapping[str, HumanLabel]]:
+    """Return the human labels of one video by element id, then by rater.
+
+    In human files, the system is the run's name or the captions' model.
+    """
+    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
+    return next(filter(None, systems), {})
 
 
 def _judged(
