@@ -120,7 +120,6 @@ class QuestionFilterOptions(CaptionerOptions):
     gpus: int | None = field(default=None, init=False)
     max_new_tokens: int | None = field(default=None, init=False)
     temperature: float | None = field(default=None, init=False)
-    timeout: float = field(default=300.0, init=False)
 
 
 @dataclass(frozen=True)

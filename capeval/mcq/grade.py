@@ -47,6 +47,7 @@ from capeval.options import (
     Notices,
     command,
     declares,
+    in_file,
     on_notice_option,
     option,
     out_option,
@@ -108,7 +109,7 @@ class GradeOptions(EndpointOptions):
     )
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    max_concurrency: int = python_only(64, min=1, max=4096)
+    max_concurrency: int = in_file(64, min=1, max=4096)
     progress: Progress | None = python_only(None, method="update", shown=False)
     resamples: int = python_only(10_000, min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
