@@ -160,13 +160,10 @@ def orders(question: Question, seed: int) -> list[tuple[int, ...]]:
 
 @dataclass
 class Filtering:
-    """One question and its replies so far.
+    """One question, the orders of its options, and its replies so far.
 
-    Attributes
-    ----------
-    orders : orders of its options
-    by : the condition that decided, unless the question is kept
-    given : the chosen options by condition; None for a reply that chooses none
+    `by` is the condition that decided, unless the question is kept; `given` are the chosen options
+    by condition, None for a reply that chooses none.
     """
 
     question: Question

@@ -150,7 +150,9 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
             message = f"two raters in one file, {shown(rater)} and {shown(row.rater)}"
             raise table.error(message, row=n, column="rater")
         if row.item_id not in key:
-            raise table.error(_unknown_item(row.item_id, list(key)), row=n, column="item_id")
+            near = nearest(row.item_id, list(key)) or "; is the file of another sheet?"
+            message = f"the key has no item {shown(row.item_id)}{near}"
+            raise table.error(message, row=n, column="item_id")
         place = row.item_id, row.element_id.removeprefix("e")
         if place not in expected:
             message = f"{row.item_id} has no element {shown(row.element_id)}"
@@ -161,12 +163,6 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     table.check_unique(places, "item_id, element_id")
     missing = tuple(place for place in expected if place not in labels)
     return RatedFile(" ".join(rater.split()), path, labels, missing)
-
-
-def _unknown_item(item: str, known: list[str]) -> str:
-    if item.rpartition("-")[0] not in ("", known[0].rpartition("-")[0]):
-        return f"{shown(item)} belongs to a different sheet than the key"
-    return f"the key has no item {shown(item)}{nearest(item, known)}"
 
 
 def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:

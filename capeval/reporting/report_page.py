@@ -114,16 +114,9 @@ def report_html(
     urls: Mapping[str, str] | None = None,
     prices: Mapping[str, Price] | None = None,
 ) -> str:
-    """Return the page.
+    """Return the page of runs of the same annotations, by the names that it gives them.
 
-    Parameters
-    ----------
-    runs : of the same annotations, by the names that the page gives them; differences are the
-        later − the earlier run
-    human : labels of human raters, shown beside the verdicts
-    strips : frames of the videos, by index
-    urls : addresses of the videos, by index
-    prices : the user's own, which override those packaged
+    Differences are the later − the earlier run. The user's own `prices` override those packaged.
     """
     shown = [
         ReportedRun(letter_of(place), one_line(storable(name), 120), run)
