@@ -41,12 +41,7 @@ from capeval.options import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
-from capeval.runs.sources import (
-    annotations_file,
-    annotations_named_by,
-    annotations_of,
-    run_around,
-)
+from capeval.runs.sources import annotations_file, annotations_named_by, annotations_of, run_around
 from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (

@@ -33,15 +33,7 @@ from capeval.mcq.tags import MAIN_WAYS, ORDERS, benchmark_name, way_name
 from capeval.runs.resolve import RUNS
 from capeval.scoring.scores import OVERALL, Place, ScoreRow, about_rows
 from capeval.show.numbers import NOTHING, hundredths, percent, thousands
-from capeval.show.table import (
-    Column,
-    Kind,
-    Page,
-    Table,
-    interval_kind,
-    marked,
-    table_of,
-)
+from capeval.show.table import Column, Kind, Page, Table, interval_kind, marked, table_of
 from capeval.text import counted, cut, one_line
 
 _COLUMNS = {**MAIN_WAYS, "video-mme": "duration"}

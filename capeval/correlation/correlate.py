@@ -46,12 +46,7 @@ from capeval.options import (
 )
 from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
 from capeval.runs.resolve import find_metric
-from capeval.runs.sources import (
-    SAMPLE,
-    annotations_in_memory,
-    annotations_named_by,
-    annotations_of,
-)
+from capeval.runs.sources import SAMPLE, annotations_in_memory, annotations_named_by, annotations_of
 from capeval.scoring import Signature
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown

@@ -23,14 +23,7 @@ from capeval.errors import (
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import DEFAULT_URL, OpenAIChatClient, endpoint_url
 from capeval.llm.money import Meter, read_prices
-from capeval.llm.replies import (
-    Incomplete,
-    ReplyForm,
-    beginning_of,
-    in_form,
-    read_reply,
-    schema_of,
-)
+from capeval.llm.replies import Incomplete, ReplyForm, beginning_of, in_form, read_reply, schema_of
 from capeval.llm.tracing import public_url, trace
 from capeval.llm.types import (
     Answer,

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from capeval.errors import (
-    ReplyError,
-    RequestRefused,
-    RetriesExhausted,
-    UsageError,
-)
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.files.packaged import prompt_of, prompts_label
 from capeval.llm.asker import Asker
 from capeval.llm.replies import Number, ReplyForm, in_form, object_of, read_reply

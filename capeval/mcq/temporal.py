@@ -18,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.grades import (
-    GradedItem,
-    GradedRun,
-    Part,
-    find_grades,
-    read_graded_run,
-    shown_by,
-)
+from capeval.mcq.grades import GradedItem, GradedRun, Part, find_grades, read_graded_run, shown_by
 from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,

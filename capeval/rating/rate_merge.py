@@ -29,14 +29,7 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.sources import annotations_file, annotations_of
-from capeval.schema import (
-    ELEMENT_TYPES,
-    RELATIONS,
-    Annotation,
-    ElementType,
-    Relation,
-    element_ids,
-)
+from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType, Relation, element_ids
 from capeval.show.numbers import bounded, thousands
 from capeval.show.result import Result
 from capeval.show.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns

@@ -17,11 +17,7 @@ from capeval.files.jsonl import collection_paused
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
-from capeval.reporting.inspect import (
-    LABELS,
-    named_label,
-    status_of,
-)
+from capeval.reporting.inspect import LABELS, named_label, status_of
 from capeval.schema import (
     CHARACTERISTICS,
     ELEMENT_TYPES,

@@ -21,12 +21,7 @@ from capeval.files.annotations import (
     split_format,
     videos_of,
 )
-from capeval.files.captions import (
-    captions_hash,
-    captions_in_memory,
-    known_captions,
-    read_captions,
-)
+from capeval.files.captions import captions_hash, captions_in_memory, known_captions, read_captions
 from capeval.files.jsonl import Stamp, stamp_of, validated_records, write_jsonl
 from capeval.files.packaged import sample_folder
 from capeval.runs.folder import RunFolder

@@ -15,14 +15,7 @@ from rich.console import Console
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import dumps, printable_json
-from capeval.show.formats import (
-    Format,
-    csv_text,
-    one_screen,
-    print_pages,
-    records_of,
-    rendered,
-)
+from capeval.show.formats import Format, csv_text, one_screen, print_pages, records_of, rendered
 from capeval.show.table import Page
 from capeval.text import Loss, one_line
 

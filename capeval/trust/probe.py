@@ -22,13 +22,7 @@ from capeval.options import INPUTS, command, declares, option, python_only
 from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
-from capeval.runs.sources import (
-    SAMPLE,
-    Source,
-    annotations_in_memory,
-    annotations_of,
-    run_name,
-)
+from capeval.runs.sources import SAMPLE, Source, annotations_in_memory, annotations_of, run_name
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
