@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from capeval.captioners.pipeline import CaptionVideos, Job, caption_videos
-from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.captioners.protocol import Captioned, Captioner, Outcome
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.files.videos import VideoFolder, none_found
@@ -222,11 +222,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
 
     @abstractmethod
     def stored(
-        self,
-        job: Job,
-        outcome: Captioned | Uncaptioned,
-        frames: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        self, job: Job, outcome: Outcome, frames: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> Stored[ValueT]:
         """Return an outcome as it is stored."""
 
@@ -340,7 +336,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     async def perform(
         self, plan: StoredPlan[ValueT], record: Callable[[Stored[ValueT]], None]
     ) -> None:
-        def keep(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+        def keep(job: Job, outcome: Outcome, frames: Mapping[str, Any]) -> None:
             if isinstance(outcome, Captioned):
                 self.usage += outcome.usage
                 if outcome.model == self.captioner.name:  # the folder may have been renamed

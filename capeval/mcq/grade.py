@@ -287,15 +287,9 @@ class GradingSession(LongWork[Grades]):
             "published": chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
+        only_read = convention is not None and convention.only_read
         graded = Graded(
-            *(
-                self._asked,
-                decided,
-                self._questions,
-                convention is not None and convention.only_read,
-            ),
-            resamples=o.resamples,
-            seed=o.seed,
+            self._asked, decided, self._questions, only_read, resamples=o.resamples, seed=o.seed
         )
         return count_grades(
             graded,

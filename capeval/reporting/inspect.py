@@ -91,13 +91,6 @@ def named_label(label: HumanLabel) -> str:
     return " ".join(LABELS[label])
 
 
-def status_of(run: JudgedRun, index: str) -> Status:
-    """Return whether a video has a verdict in a run, or what is missing."""
-    if index in run.judgments:
-        return run.judgments[index].status
-    return "unjudged" if index in run.captions else "uncaptioned"
-
-
 @dataclass(frozen=True)
 class ElementView:
     """An annotated element and its verdict.
@@ -206,6 +199,7 @@ def card_of(run: JudgedRun, annotation: Annotation) -> VideoCard:
     """Return the card of one annotated video."""
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
+    missing: Status = "unjudged" if caption else "uncaptioned"
     scored = run.scored.get(index)
     matches = scored.matches if scored else ()
 
@@ -227,7 +221,7 @@ def card_of(run: JudgedRun, annotation: Annotation) -> VideoCard:
         video=annotation.video,
         characteristics=annotation.visual_characteristic,
         domain=annotation.domain,
-        status=status_of(run, index),
+        status=judgment.status if judgment else missing,
         reason=judgment.reason if judgment else None,
         caption=caption.caption if caption else None,
         candidate_events=scored.candidate_events if scored else (),

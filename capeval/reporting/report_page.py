@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +17,7 @@ from capeval.files.jsonl import collection_paused
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
-from capeval.reporting.inspect import LABELS, named_label, status_of
+from capeval.reporting.inspect import LABELS, VideoCard, card_of, named_label
 from capeval.schema import (
     CHARACTERISTICS,
     ELEMENT_TYPES,
@@ -25,7 +25,6 @@ from capeval.schema import (
     Annotation,
     HumanLabel,
     Relation,
-    Relations,
     Usage,
 )
 from capeval.schema.annotation import Weight
@@ -359,7 +358,7 @@ def payload(
                 domain=domains.index(one.domain) if one.domain else None,
                 gaps=_gaps(runs, one.index),
                 runs=[
-                    _judged(run, one, labels_of(human, run, one.index), raters)
+                    _judged(card_of(run, one), labels_of(human, run, one.index), raters)
                     for run in runs.values()
                 ],
             )
@@ -418,49 +417,27 @@ def labels_of(
 
 
 def _judged(
-    run: JudgedRun,
-    annotation: Annotation,
-    human: Mapping[str, Mapping[str, HumanLabel]],
-    raters: Sequence[str],
+    card: VideoCard, human: Mapping[str, Mapping[str, HumanLabel]], raters: Sequence[str]
 ) -> dict[str, Any]:
-    index = annotation.index
-    fields: dict[str, Any] = {"status": status_of(run, index)}
-    if caption := run.captions.get(index):
-        fields["caption"] = caption.caption
-    if judgment := run.judgments.get(index):
-        fields |= {"reason": judgment.reason, "notes": judgment.notes}
-    relations = None
-    if scored := run.scored.get(index):
-        relations = [*chain.from_iterable(scored.relations)]
-        scores = run.scores.videos[index]
+    names = ("status", "reason", "caption", "notes", "candidate_events", "matches")
+    fields: dict[str, Any] = {name: getattr(card, name) for name in names}
+    elements = card.elements
+    if scores := card.scores:
+        votes = zip(*(one.votes for one in elements), strict=True)
         fields |= {
-            "candidate_events": scored.candidate_events,
-            "matches": scored.matches,
             "scores": [_numbers(scores[group]) if group in scores else None for group in GROUPS],
-            "verdicts": _letters(scored.relations),
-            "votes": [_letters(one.relations) for one in scored.repeats],
+            "verdicts": "".join(LETTERS[one.relation] for one in elements if one.relation),
+            "votes": ["".join(LETTERS[label] for label in of_repeat) for of_repeat in votes],
             "why": [
-                [place, text]
-                for place, text in enumerate(chain.from_iterable(scored.explanations or ()))
-                if text
+                [place, one.explanation] for place, one in enumerate(elements) if one.explanation
             ],
         }
-    if human:
-        fields["human"] = [
-            [
-                place,
-                raters.index(rater),
-                LETTERS[label],
-                int(differs(label, relations[place] if relations else None)),
-            ]
-            for place, element in enumerate(annotation.elements)
-            for rater, label in sorted(human.get(element, {}).items())
-        ]
+    fields["human"] = [
+        [place, raters.index(rater), LETTERS[label], int(differs(label, one.relation))]
+        for place, one in enumerate(elements)
+        for rater, label in sorted(human.get(one.id, {}).items())
+    ]
     return _full(**fields)
-
-
-def _letters(relations: Relations) -> str:
-    return "".join(LETTERS[label] for event in relations for label in event)
 
 
 def _numbers(one: VideoScore) -> list[int | str]:
