@@ -340,7 +340,11 @@ def work_of(command: Command) -> Callable[..., None]:
     """
     known, in_file = _fields_of(command), _from_file(command)
     typed = [one for one in known if one.declared.typed]
-    untyped = sorted(one.key for one in known if not one.declared.typed)
+    untyped = sorted(
+        f"{one.key} ({in_file[one.field].help[1:-1]})" if one.field in in_file else one.key
+        for one in known
+        if not one.declared.typed
+    )
 
     def call(context: typer.Context, **given: Any) -> None:
         from capeval.show.result import Output

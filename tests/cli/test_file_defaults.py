@@ -53,7 +53,7 @@ def helped(command: str) -> str:
         ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
         ("defaults.explain = true", "judge", "sets true."),
         ("defaults.max_concurrency = 7", "generate", "By default 32. capeval.toml sets 7."),
-        ("", "generate", "Only capeval.toml sets: decoder, runs, timeout."),
+        ("defaults.timeout = 7.5", "generate", "runs, timeout (capeval.toml sets 7.5)."),
         ("commands.'mcq answer'.single = 'middle'", "mcq answer", 'sets "middle".'),
         ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
     ],
