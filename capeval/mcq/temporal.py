@@ -150,8 +150,6 @@ def diagnose(
         for results, bucket in zip(found, buckets, strict=True)
         for one in measures
     ]
-    if not tables:
-        return found
     above = np.stack([t[:, 2] if one.share else t[:, 0] for _, one, t in tables], axis=1)
     below = np.stack([t[:, 3] if one.share else t[:, 1] for _, one, t in tables], axis=1)
     ratios = VideoRatios(above, below, resamples=resamples, seed=seed)

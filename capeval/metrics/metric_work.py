@@ -276,9 +276,7 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
 
         def scored(item: Item, outcome: Outcome) -> None:
             # A metric may pass a copy of the item, with other texts.
-            own = left.pop(item.key, None)
-            if own is None:
-                raise UsageError(f"the metric {metric.name} recorded {shown(item.index)} twice")
+            own = left.pop(item.key)
             line = _line_of(metric, own, outcome)
             given = [*line.values, *line.undefined]
             if line.reason is None and {*given} != {*self._outputs}:
