@@ -12,10 +12,9 @@ from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from rich.console import Console
 
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.construct.drafts import Draft, Place
@@ -25,14 +24,13 @@ from capeval.files.jsonl import check_output, dumps, parse_json, read_text, vali
 from capeval.judging.lexical import content_words, relation
 from capeval.options import FilePath, command, declares, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
-from capeval.show.formats import print_line
 from capeval.show.numbers import bounded, interval
 from capeval.show.result import Result
-from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Row, Table
+from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Row, Table, columns
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.values import Coefficient, Floats
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed, one_line, shown
+from capeval.text import counted, listed, shown
 
 
 def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
@@ -323,8 +321,6 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
 
 # ---- Merging -------------------------------------------------------------------------------------
 
-_MOST_LINES = 10
-
 _NOT_WRITTEN: Any = {
     **dict.fromkeys(("annotator", "reviewers", "exported", "adjudicates", "comment"), True),
     "events": {"__all__": {"visual_elements": {"__all__": {"other"}}}},
@@ -351,6 +347,8 @@ class MergedAnnotations(Result):
     `open` says by index why other videos have no annotation; `file` has the annotations.
     """
 
+    screen: ClassVar = 30
+
     annotations: tuple[Mapping[str, Any], ...]
     open: Mapping[str, str]
     comments: tuple[str, ...]
@@ -361,16 +359,13 @@ class MergedAnnotations(Result):
         comments = counted(len(self.comments), "comment")
         return f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}"
 
-    def show(self, console: Console, *, full: bool = False) -> None:
-        print_line(self.headline(), console)
-        for lines in ([f"open: {index}: {why}" for index, why in self.open.items()], self.comments):
-            most = len(lines) if full else _MOST_LINES
-            for line in lines[:most]:
-                print_line(f"  {one_line(line, 600)}", console)
-            if len(lines) > most:
-                print_line(f"  {len(lines) - most:,} more: --full", console)
+    def pages(self, *, full: bool = False) -> list[Page]:
+        heads = columns(("Video", LINE), ("Open", LINE), words=2)
+        left = Table("", heads, [[index, why] for index, why in self.open.items()])
+        said = Table("", columns(("Comment", LINE), words=1), [[one] for one in self.comments])
         file = quote(str(self.file))
-        print_line(f"{file}  Check it: capeval check {file}", console)
+        notes = [f"{file}  Check it: capeval check {file}"]
+        return [Page([table for table in (left, said) if table.rows], notes=notes)]
 
 
 def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> MergedAnnotations:
