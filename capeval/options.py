@@ -61,7 +61,8 @@ class Option:
     method : the method that an object must have, if the type of the field names a protocol
     kind : the type that typer parses; by default the one that suits the type of the field
     metavar : what the help shows for the value
-    typed : False if the field is only for Python
+    typed : False if the field is no option of the command
+    in_file : whether capeval.toml sets a field that is no option
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
@@ -77,6 +78,7 @@ class Option:
     kind: Any = None
     metavar: str | None = None
     typed: bool = True
+    in_file: bool = False
     positional: bool = False
     commas: bool = False
     panel: str | None = None
@@ -98,6 +100,11 @@ def required(text: str = "", **details: Any) -> Any:
 def python_only(default: T, text: str = "", **details: Any) -> T:
     """Declare a field that the command line does not have."""
     return option(default, text, typed=False, **details)
+
+
+def in_file(default: T, text: str = "", **details: Any) -> T:
+    """Declare a field that Python and capeval.toml set, and no option."""
+    return python_only(default, text, in_file=True, **details)
 
 
 def listed(values: Sequence[str] | None, option: str) -> list[str]:
@@ -206,9 +213,6 @@ _WHICH = "Which judge, if several: its folder's name, or the start of it."
 judge_option = functools.partial(option, None, _WHICH, metavar="NAME")
 _OWN = "Annotations: a file, 'tuna' or 'sample'. By default the run's own."
 annotations_option = functools.partial(option, None, _OWN, metavar="FILE")
-ignore_unknown_option = functools.partial(
-    option, False, "Skip captions and verdicts of videos without an annotation."
-)
 human_option = functools.partial(option, None, "Human ratings or labels.", metavar="FILE")
 human_columns = functools.partial(
     columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
@@ -240,8 +244,10 @@ repeats_option = functools.partial(
 )
 # With fewer, no p-value could be .01.
 resamples_option = functools.partial(python_only, None, min=99)
-seed_option = functools.partial(option, 0, "The seed of the statistics.", min=0, metavar="N")
-runs_option = functools.partial(python_only, "runs", "The folder of the runs.")
+seed_option = functools.partial(in_file, 0, "The seed of the statistics.", min=0)
+runs_option = functools.partial(
+    in_file, "runs", "The folder of the runs.", panel=OUTPUT, metavar="DIR"
+)
 out_option = functools.partial(
     option,
     None,
@@ -403,10 +409,10 @@ def _wrong(error: Any) -> str:
 
 
 def options_of(options: type) -> dict[str, tuple[Option, Any]]:
-    """Return the command's options by field, each with its default; `MISSING` if there is none."""
+    """Return the fields that a command or its file sets, with their defaults or `MISSING`."""
     found = {}
     for one, declared in _declared(options):
-        if declared.typed:
+        if declared.typed or declared.in_file:
             kind = declared.kind or _kind(_types_of(options)[one.name], optional=one.default == ())
             found[one.name] = (replace(declared, kind=kind), one.default)
     return found
@@ -529,7 +535,6 @@ class CallOptions:
 
     Parameters
     ----------
-    runs : The folder of the runs.
     max_concurrency : Calls at a time.
     timeout : Seconds for one call.
     max_cost : Spend at most this, without asking.
@@ -538,9 +543,9 @@ class CallOptions:
     """
 
     _: KW_ONLY
-    runs: str | Path = python_only("runs")
+    runs: FilePath = runs_option()
     max_concurrency: int = option(64, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = python_only(120.0, min=0.1, max=86_400)
+    timeout: float = in_file(120.0, min=0.1, max=86_400)
     max_cost: float | None = option(None, panel=LIMITS, metavar="USD", min=0)
     api_key: str | None = python_only(None, shown=False)
     cache: str | Path | None = python_only(None)

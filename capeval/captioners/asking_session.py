@@ -21,12 +21,7 @@ from capeval.captioners.catalogue import (
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_plugin
-from capeval.captioners.stored_work import (
-    ResultT,
-    StoredPlan,
-    StoredWork,
-    complete,
-)
+from capeval.captioners.stored_work import ResultT, StoredPlan, StoredWork, complete
 from capeval.config import blaming, config_file
 from capeval.errors import CapevalError, UsageError
 from capeval.llm.money import Meter

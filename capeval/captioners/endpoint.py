@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from capeval.captioners.catalogue import ImageKind, ModelEntry, OpenCaptioner, read_catalogue
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
-from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
+from capeval.captioners.protocol import Captioned, CaptionRequest, Outcome, Uncaptioned
 from capeval.config import config_file
 from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError, needing
 from capeval.files.captions import caption_in
@@ -144,7 +144,7 @@ class EndpointCaptioner:
             "images": self.form.settings(),
         }
 
-    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
+    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
         """Return one outcome per request, in order; raises an error that ends the whole run."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
@@ -159,7 +159,7 @@ class EndpointCaptioner:
         # Questions about one video have the same frames, and 32 of 720p take a second to encode.
         return Recent(4)
 
-    async def _one(self, request: CaptionRequest) -> Captioned | Uncaptioned:
+    async def _one(self, request: CaptionRequest) -> Outcome:
         index, prompt, scope = request.index, request.prompt, request.run
         about(stage="caption", index=index)
         is_caption = request.kind == "caption"

@@ -13,7 +13,7 @@ from capeval.captioners.asking_session import AskingSession, choose_model, open_
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, is_empty
-from capeval.captioners.protocol import Captioned, Uncaptioned
+from capeval.captioners.protocol import Outcome, Uncaptioned
 from capeval.captioners.ray_pool import open_on_ray
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.config import packaged
@@ -225,11 +225,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
         return Job(index, path, self._prompts[index], video)
 
     def stored(
-        self,
-        job: Job,
-        outcome: Captioned | Uncaptioned,
-        frames: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        self, job: Job, outcome: Outcome, frames: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> Stored[CaptionLine]:
         if isinstance(outcome, Uncaptioned):
             return self.failed(job.index, outcome.reason)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from capeval.llm.client import ServeOptions
 from capeval.options import (
-    FRAMES,
     LIMITS,
     MODEL,
     ModelOptions,
@@ -13,6 +12,7 @@ from capeval.options import (
     Rule,
     declares,
     frames_option,
+    in_file,
     on_notice_option,
     option,
     python_only,
@@ -54,7 +54,7 @@ class CaptionerOptions(ServeOptions, ModelOptions):
     device: str | None = option(None, panel=MODEL, metavar="NAME")
     seed: int = option(0, panel=MODEL, metavar="N", min=0)
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
-    timeout: float = option(300.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
+    timeout: float = in_file(300.0, min=0.1, max=86_400)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
     on_notice: Notices = on_notice_option()
 
@@ -73,5 +73,5 @@ class FramesOptions(CaptionerOptions):
 
     _: KW_ONLY
     frames: "str | int | FrameReader | None" = frames_option()
-    decoder: str = option("pyav", panel=FRAMES, metavar="NAME")
+    decoder: str = in_file("pyav")
     ray: str | None = option(None, panel=MODEL, metavar="ADDRESS")

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
+from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcome, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.llm.tracing import trace
@@ -76,7 +76,7 @@ class Job:
         return {"policy": reader.policy} | {key: record[key] for key in _RECORDED if key in record}
 
 
-KeepOutcome = Callable[[Job, Captioned | Uncaptioned, Mapping[str, Any]], None]
+KeepOutcome = Callable[[Job, Outcome, Mapping[str, Any]], None]
 """Called once with each outcome and the caption line's record of its frames."""
 
 
@@ -232,9 +232,7 @@ class _Pipeline:
         if (down := self._fail_fast.called(raised, len(seen))) and not self._stopped:
             self._stop(down)
 
-    def _recorded(
-        self, job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]
-    ) -> None:
+    def _recorded(self, job: Job, outcome: Outcome, frames: Mapping[str, Any]) -> None:
         reason = outcome.reason if isinstance(outcome, Uncaptioned) else None
         trace("captioned" if reason is None else "not captioned", index=job.index, reason=reason)
         try:
@@ -262,12 +260,12 @@ def _as_list(returned: object, count: int) -> Sequence[object]:
 
 def _checked(
     job: Job, outcome: object, frame_warnings: tuple[str, ...], seconds: float, model: str
-) -> Captioned | Uncaptioned:
+) -> Outcome:
     """Return a captioner's outcome as recorded; one that cannot be recorded is `Uncaptioned`."""
     index = job.index
     if isinstance(outcome, str):
         outcome = Captioned(index, outcome, Usage(), seconds, model)
-    if not isinstance(outcome, Captioned | Uncaptioned):
+    if not isinstance(outcome, Outcome):
         return Uncaptioned(index, f"the model returned a {type(outcome).__name__}, not a caption")
     if outcome.index != index:
         other = shown(outcome.index)
@@ -308,7 +306,7 @@ class FailFast:
         self._is_over = False
         self._calls = self._videos = 0
 
-    def record(self, outcome: Captioned | Uncaptioned) -> CapevalError | None:
+    def record(self, outcome: Outcome) -> CapevalError | None:
         """Count an outcome; return an error if the first outcomes share one reason."""
         if isinstance(outcome, Captioned) or (self._failures and outcome.reason != self._reason):
             self._is_over = True

@@ -106,7 +106,8 @@ class Uncaptioned:
     reason: str
 
 
-Outcomes = Sequence[Captioned | Uncaptioned | str]
+Outcome = Captioned | Uncaptioned
+Outcomes = Sequence[Outcome | str]
 """One for each request, in order; a string is a caption without token counts."""
 
 

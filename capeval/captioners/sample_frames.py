@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from capeval.errors import UsageError, needing
 from capeval.files.jsonl import check_output, write_atomic
-from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
+from capeval.options import OUTPUT, FilePath, command, declares, in_file, option, required, takes
 from capeval.show.numbers import plain_number, tenths
 from capeval.show.result import Output, Result
 from capeval.show.table import Page
@@ -31,16 +31,15 @@ class SampleFramesOptions:
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
         auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
     decoder : The decoder: pyav, or decord to compare with.
-    sheet : Write a contact sheet to this PNG file.
-    out : Write every frame at full size into this folder, named by its index.
+    out : Write a contact sheet to this .png file, or every frame at full size, named by its index,
+        into this folder.
     """
 
     video: FilePath = required(positional=True, metavar="VIDEO")
     frames: str | int = option("32", metavar="POLICY")
     _: KW_ONLY
-    decoder: str = option("pyav", metavar="NAME")
-    sheet: FilePath | None = option(None, metavar="FILE", panel=OUTPUT)
-    out: FilePath | None = option(None, metavar="DIR", panel=OUTPUT)
+    decoder: str = in_file("pyav")
+    out: FilePath | None = option(None, metavar="PATH", panel=OUTPUT)
 
 
 @takes(SampleFramesOptions)
@@ -52,21 +51,19 @@ def sample_frames(o: SampleFramesOptions) -> FrameSet:
     InputError, UsageError
         The video cannot be decoded, the policy is wrong, or an output would replace other files.
     """
-    sheet, out = (None if path is None else Path(path) for path in (o.sheet, o.out))
-    if sheet is not None:
-        check_output(sheet, [o.video], option="--sheet")
-    if sheet is not None and sheet.exists() and not _is_png(sheet):
-        raise UsageError(f"{sheet}: exists and is not a PNG; name another file with --sheet")
-    if out is not None and out.is_dir() and any(out.glob("frame_*.png")):
+    out = None if o.out is None else Path(o.out)
+    if out and _is_sheet(out):
+        check_output(out, [o.video])
+    elif out and any(out.glob("frame_*.png")):
         raise UsageError(f"{out}: already contains frames; name a new folder with --out")
     with needing("pictures need Pillow", "frames"):
         from PIL import Image
     taken = decoder_named(o.decoder).read(Path(o.video), read_policy(str(o.frames)))
-    if out is not None:
+    if out and _is_sheet(out):
+        write_atomic(out, _png(_contact_sheet(taken)))
+    elif out:
         for index, pixels in zip(taken.indices, taken.frames, strict=True):
             write_atomic(out / f"frame_{index:06d}.png", _png(Image.fromarray(pixels)))
-    if sheet is not None:
-        write_atomic(sheet, _png(_contact_sheet(taken)))
     return taken
 
 
@@ -98,9 +95,12 @@ def _png(picture: Image) -> bytes:
     return found.getvalue()
 
 
-def _is_png(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(8) == b"\x89PNG\r\n\x1a\n"
+def _own_sheet(video: FilePath) -> str:
+    return f"{Path(video).stem}.frames.png"
+
+
+def _is_sheet(out: Path) -> bool:
+    return out.suffix.lower() == ".png"
 
 
 class SampledFrames(Result):
@@ -116,7 +116,7 @@ class SampledFrames(Result):
         lines = [f"{o.video}: {len(taken)} of {taken.total} frames, {about}"]
         lines += [f"warning: {warning}" for warning in taken.warnings]
         if o.out is None:
-            lines.append(f"Written: {o.sheet}")
+            lines.append(f"Written: {_own_sheet(o.video)}")
         return "\n".join(one_line(line, 600) for line in lines)
 
     def pages(self, *, full: bool = False) -> list[Page]:
@@ -133,8 +133,5 @@ def frames_command(o: SampleFramesOptions, output: Output) -> SampledFrames:
 
     By default it writes a contact sheet named after the video, NAME.frames.png.
     """
-    if o.sheet is not None and o.out is not None:
-        raise UsageError("--sheet and --out: choose one of them")
-    if o.sheet is None and o.out is None and not output.as_json:
-        o = replace(o, sheet=f"{Path(o.video).stem}.frames.png")
-    return SampledFrames(o, sample_frames(**vars(o)))
+    out = o.out if o.out is not None or output.as_json else _own_sheet(o.video)
+    return SampledFrames(o, sample_frames(**vars(replace(o, out=out))))

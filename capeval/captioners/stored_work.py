@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from capeval.captioners.pipeline import Job, caption_videos
-from capeval.captioners.protocol import Captioned, Captioner, Uncaptioned
+from capeval.captioners.protocol import Captioned, Captioner, Outcome
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.annotations import VideoFolder, none_found
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
@@ -48,14 +48,11 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True)
 class StoredPlan(Plan[Stored[ValueT]]):
-    """The stored replies, and the items left to ask.
+    """The stored replies, and the items left to ask, of all that were `asked`.
 
-    Attributes
-    ----------
-    run_id : identifies this run, whatever its name, so that no other run gets its cached replies
-    outdated : replies about an earlier state of their items
-    asked : the number of requested items, done or not
-    missing : the reasons why videos were not found, by item
+    `run_id` identifies this run, whatever its name, so that no other run gets its cached replies.
+    `outdated` replies are about an earlier state of their items; `missing` says by item why its
+    video was not found.
     """
 
     settings: Mapping[str, Any]
@@ -69,17 +66,10 @@ class StoredPlan(Plan[Stored[ValueT]]):
 class StoredResult(Result):
     """The replies of a run or shard.
 
-    Attributes
-    ----------
-    labels : the words of messages
-    replies : the words for one reply and for several
-    not_reached : the reason of an item that a stopped run did not reach
-    then : the next command
-    detail : the field that only these replies show in JSON
-    asked : the number of requested items, done or not
-    left : the reasons why requested items have no reply
-    new : the number of replies that this call added
-    cost : in US dollars; None for a model in this process
+    A subclass sets the words for one reply and for several, the reason of an item that a stopped
+    run did not reach, the next command, and the field that only it shows in JSON. `left` says why
+    some of the `asked` items have no reply; `new` replies were added by this call. The `cost` is
+    None for a model in this process.
     """
 
     labels: ClassVar[Labels]
@@ -183,13 +173,11 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     to_do : the verb of the work, such as "caption"
     outdated : the notice about items whose stored reply is no longer valid
     tokens : the expected tokens of a reply; None for those of a caption
-    dollars : returns the cost of calls so far
     shard : the part of this process; None for all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
     selected : the items that filters leave, for all shards
-    settings : the settings that affect replies; a run has one set of them
-    about : the manifest's record of the items
+    settings : all that affects replies; a run has one set of them
     """
 
     names: ClassVar[tuple[str, ...]]
@@ -234,11 +222,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
 
     @abstractmethod
     def stored(
-        self,
-        job: Job,
-        outcome: Captioned | Uncaptioned,
-        frames: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        self, job: Job, outcome: Outcome, frames: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> Stored[ValueT]:
         """Return an outcome as it is stored."""
 
@@ -352,7 +336,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     async def perform(
         self, plan: StoredPlan[ValueT], record: Callable[[Stored[ValueT]], None]
     ) -> None:
-        def keep(job: Job, outcome: Captioned | Uncaptioned, frames: Mapping[str, Any]) -> None:
+        def keep(job: Job, outcome: Outcome, frames: Mapping[str, Any]) -> None:
             if isinstance(outcome, Captioned):
                 self.usage += outcome.usage
                 if outcome.model == self.captioner.name:  # the folder may have been renamed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
-from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Uncaptioned
+from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Outcome, Uncaptioned
 from capeval.llm.money import Meter
 from capeval.local_models import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
@@ -107,7 +107,7 @@ class TransformersCaptioner:
     def mixes_frame_counts(self) -> bool:
         return self._loaded.mixes_frame_counts
 
-    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Captioned | Uncaptioned]:
+    async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
         """Return one outcome per request, in order; stops after a token when it is cancelled."""
         stop = threading.Event()
         try:
@@ -121,17 +121,15 @@ class TransformersCaptioner:
         del self._loaded
         release(device)
 
-    def _caption(
-        self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Captioned | Uncaptioned]:
-        outcomes: dict[int, Captioned | Uncaptioned] = {}
+    def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
         # The longest first: if any runs out of memory, they do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
         most = len(order)
         while order and not stop.is_set():
             now = order[: min(most, self._size.value)]
             batch = [requests[at] for at in now]
-            done: list[Captioned | Uncaptioned] | None = None
+            done: list[Outcome] | None = None
             refused = ""
             try:
                 done = self._generate(batch, stop)
@@ -153,9 +151,7 @@ class TransformersCaptioner:
             order = order[len(now) :]
         return [outcomes[at] for at in sorted(outcomes)]
 
-    def _generate(
-        self, requests: Sequence[CaptionRequest], stop: threading.Event
-    ) -> list[Captioned | Uncaptioned]:
+    def _generate(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         import torch
 
         loaded = self._loaded

@@ -125,8 +125,8 @@ COMPLETING = "_CAPEVAL_COMPLETE"
 
 _ADDRESSES = {"base_url", "model_url", "judge_url"}
 _ONLY_TYPED = {
-    *("api_key", "cache", "force", "judge_serve", "max_cost", "model", "out", "ray"),
-    *("replace_captions", "serve", "yes"),
+    *("api_key", "cache", "judge_serve", "max_cost", "model", "out", "ray", "replace_captions"),
+    *("serve", "yes"),
 }
 """What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
 what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
@@ -145,23 +145,16 @@ class SharedOptions:
     yes : Spend more than $1 without asking.
     dry_run : Show what is left to do and its cost, and stop.
     as_json : Print the whole result as JSON.
-    form : The format of the tables: table, markdown, latex. By default table.
-    form_or_csv : The format of the tables: table, markdown, latex, csv. By default table.
+    form : The format of the tables: table, markdown, latex, csv. By default table.
     full : Print everything, not only what matters most.
     """
 
-    rules: ClassVar = (
-        Rule("as_json", "form", _NO_TABLES),
-        Rule("as_json", "form_or_csv", _NO_TABLES),
-    )
+    rules: ClassVar = (Rule("as_json", "form", _NO_TABLES),)
     max_failed: str = option("0", panel=LIMITS, metavar="SHARE")
     yes: bool = option(False, panel=LIMITS, name="--yes -y")
     dry_run: bool = option(False, panel=OUTPUT)
     as_json: bool = option(False, panel=OUTPUT, name="--json")
-    form: Literal["table", "markdown", "latex"] | None = option(
-        None, panel=OUTPUT, name="--format", metavar="FORMAT"
-    )
-    form_or_csv: Literal["table", "markdown", "latex", "csv"] | None = option(
+    form: Literal["table", "markdown", "latex", "csv"] | None = option(
         None, panel=OUTPUT, name="--format", metavar="FORMAT"
     )
     full: bool = option(False, panel=OUTPUT)
@@ -241,8 +234,8 @@ class _Typed:
         )
 
 
-def _typed_by(command: Command) -> list[_Typed]:
-    """Return the options and arguments of a command."""
+def _fields_of(command: Command) -> list[_Typed]:
+    """Return the options and arguments of a command, and what only the file sets."""
     shared = options_of(SharedOptions)
     own = [_Typed(command.options, name, *of) for name, of in options_of(command.options).items()]
     return [*own, *(_Typed(SharedOptions, name, *shared[name]) for name in command.shared)]
@@ -252,16 +245,11 @@ def _settable(command: Command) -> dict[str, _Typed]:
     """Return what a file can set of a command, by the names in the file.
 
     Annotations can also be set where they are an argument: they replace the sample, which is the
-    default of `capeval probe`. Probes have a folder of their own, so that no leaderboard ranks
-    them: theirs is not the folder of the runs.
+    default of `capeval probe`.
     """
-    found = _typed_by(command)
+    found = _fields_of(command)
     named = {one.key: one for one in found if not one.declared.positional}
-    named |= {one.field: one for one in found if one.field == "annotations"}
-    if getattr(command.options, "runs", None) == "runs":
-        runs = Option(kind=str, metavar="DIR", panel=OUTPUT)
-        named["runs"] = _Typed(command.options, "runs", runs, "runs")
-    return named
+    return named | {one.field: one for one in found if one.field == "annotations"}
 
 
 @dataclass(frozen=True)
@@ -351,7 +339,13 @@ def work_of(command: Command) -> Callable[..., None]:
 
     Its values are checked as those of the Python function.
     """
-    parameters, in_file = _typed_by(command), _from_file(command)
+    known, in_file = _fields_of(command), _from_file(command)
+    typed = [one for one in known if one.declared.typed]
+    untyped = sorted(
+        f"{one.key} ({in_file[one.field].help[1:-1]})" if one.field in in_file else one.key
+        for one in known
+        if not one.declared.typed
+    )
 
     def call(context: typer.Context, **given: Any) -> None:
         from capeval.show.result import Output
@@ -363,41 +357,37 @@ def work_of(command: Command) -> Callable[..., None]:
         }
         keyless_addresses.clear()
         keyless_addresses.update(given[name] for name in _ADDRESSES & places.keys())
+        given = {name: one.value for name, one in in_file.items()} | given
         values = {
             one.field: one.read(given[one.field], places.get(one.field) or one.label)
-            for one in parameters
+            for one in known
+            if one.field in given
         }
         for rule in getattr(command.options, "rules", ()):
             # The file sets what is right without other options; what is typed wins.
             yields = rule.option if rule.needs else rule.other
             if yields in places and rule.is_broken(lambda name: bool(values.get(name))):
                 del values[yields]
-        if "runs" in places:
-            values["runs"] = in_file["runs"].value
         try:
             shared = {name: values.pop(name) for name in command.shared}
             how = dict(vars(SharedOptions(**shared)))
             for field, step in command.steps.items():
                 values[field] = dict(_step_values(step))
             in_steps = {name for field in command.steps for name in values[field]}
-            for one in parameters:
+            for one in known:
                 # A step reads [defaults] too, and after it a table of its own.
                 if one.field in in_steps and ": defaults." in places.get(one.field, ""):
                     values[one.field] = one.default
-            form = how.pop("form_or_csv")
-            how["form"] = how["form"] or form
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # Nobody remembers an option that was not typed.
-            labels = {one.field: one.label for one in parameters}
-            set_there = [places[n] for n in places if labels.get(n, "--runs") in str(error)]
+            labels = {one.field: one.label for one in known}
+            set_there = [place for name, place in places.items() if labels[name] in str(error)]
             if set_there and type(error) is UsageError:
                 raise UsageError(f"{error} (set in {', '.join(set_there)})") from None
             raise
 
-    made = [
-        one.parameter(in_file[one.field].help if one.field in in_file else "") for one in parameters
-    ]
+    made = [one.parameter(in_file[one.field].help if one.field in in_file else "") for one in typed]
     made.sort(key=_place)
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     call.__signature__ = inspect.Signature([context, *made])  # type: ignore[attr-defined]
@@ -405,6 +395,8 @@ def work_of(command: Command) -> Callable[..., None]:
     # The docstring, without what only Python needs.
     text = re.split(r"\n *(?:Parameters|Raises|Example\n|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
+    if untyped:
+        paragraphs.append(f"Only capeval.toml sets: {', '.join(untyped)}.")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     defaults = {name: one.value for name, one in in_file.items()}
     call.settings = {"default_map": defaults}  # type: ignore[attr-defined]
@@ -453,7 +445,7 @@ def _step_values(step: str) -> Iterator[tuple[str, Any]]:
     """Yield what the user's file sets of the arguments of a command that is a step of another."""
     command = declared(step)
     in_file = _from_file(command)
-    for one in _typed_by(command):
+    for one in _fields_of(command):
         if one.field in in_file and one.options is command.options:
             given = in_file[one.field]
             yield one.field, one.read(given.value, given.place)

@@ -30,7 +30,6 @@ from capeval.comparing.comparison import (
     VideoMove,
 )
 from capeval.errors import UsageError
-from capeval.files.jsonl import check_json, check_output
 from capeval.options import (
     FRACTION,
     CountOrShare,
@@ -42,7 +41,6 @@ from capeval.options import (
     judge_option,
     judged_runs_argument,
     option,
-    out_option,
     resamples_option,
     runs_option,
     seed_option,
@@ -51,10 +49,9 @@ from capeval.options import (
 from capeval.schema import RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES, measures
 from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
-from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
+from capeval.scoring.judged_run import JudgedRun, load_judged_runs
 from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
-from capeval.show.result import write
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
 from capeval.stats.values import Floats, Value, difference_intervals
 from capeval.text import both_ends, one_line
@@ -89,7 +86,6 @@ class CompareOptions:
     # More need more memory than a CI machine has, and change no digit that is shown.
     resamples: int | None = resamples_option(max=100_000)
     seed: int = seed_option()
-    out: FilePath | None = out_option()
     runs: FilePath = runs_option()
 
 
@@ -506,7 +502,7 @@ def compare(o: CompareOptions) -> Compared:
     Raises
     ------
     InputError, UsageError
-        A run cannot be loaded, the runs cannot be compared, or `out` cannot be written.
+        A run cannot be loaded, or the runs cannot be compared.
     """
     gates = _read_gates(o.fail_under)
     least = None if o.min_coverage is None else CountOrShare.read(o.min_coverage, "--min-coverage")
@@ -517,15 +513,9 @@ def compare(o: CompareOptions) -> Compared:
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
     )
-    if o.out is not None:
-        check_output(Path(o.out), files_behind(loaded.values()))
-        check_json(Path(o.out))
     resamples = RESAMPLES if o.resamples is None else o.resamples
     found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
     results = [] if least is None else [_coverage_gate(found, least)]
     if isinstance(found, Comparison):
         results += [_gate_result(found, *gate, points) for gate, points in gates.items()]
-    found = found.model_copy(update={"gates": tuple(results)})
-    if o.out is not None:
-        write(found, o.out)
-    return found
+    return found.model_copy(update={"gates": tuple(results)})

@@ -28,9 +28,7 @@ from capeval.comparing.sections import (
 from capeval.config import config_file
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import check_output
-from capeval.mcq.grades import all_grades, find_grades
-from capeval.mcq.responses import RESPONSES
+from capeval.mcq.grades import find_grades
 from capeval.options import (
     OUTPUT,
     FilePath,
@@ -38,18 +36,12 @@ from capeval.options import (
     command,
     declares,
     option,
-    out_option,
     runs_option,
     takes,
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
-from capeval.runs.sources import (
-    annotations_file,
-    annotations_of,
-    files_read,
-    run_around,
-)
+from capeval.runs.sources import annotations_file, annotations_of, run_around
 from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
@@ -65,7 +57,7 @@ from capeval.scoring.scores import (
 )
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.numbers import interval, percent, share
-from capeval.show.result import Output, write
+from capeval.show.result import Output
 from capeval.show.table import Page, Table
 from capeval.text import one_line
 
@@ -94,7 +86,6 @@ class LeaderboardOptions:
     by: str | None = option(None, metavar="TABLES", panel=OUTPUT)
     published: bool = False
     annotations: FilePath | None = annotations_option()
-    out: FilePath | None = out_option()
     runs: FilePath = runs_option()
 
 
@@ -107,28 +98,18 @@ def leaderboard(o: LeaderboardOptions) -> Leaderboard:
     Raises
     ------
     InputError, UsageError
-        A named run cannot be shown, there is no run at all, or `out` cannot be written.
+        A named run cannot be shown, or there is no run at all.
     """
-    runs, out = Path(o.runs), None if o.out is None else Path(o.out)
+    runs = Path(o.runs)
     if o.questions:
         named = [find_grades(run, runs) for run in o.judged_runs]
-        if out is not None:
-            read = named or all_grades(runs)
-            check_output(out, [file for one in read for file in (one, one.with_name(RESPONSES))])
-        board = question_board(named, runs=runs, by=o.by, published=o.published)
-    else:
-        if o.by is not None and o.by not in VIEWS_OF:
-            raise UsageError(f"--by: {o.by!r} must be one of {', '.join(VIEWS_OF)}")
-        folders = [one.path for run in o.judged_runs for one in find_judges(run, runs)]
-        if out is not None:
-            check_output(out, files_read(folders, o.annotations, runs))
-        board = _caption_board(o, folders)
-    if out is not None:
-        write(board, out, "table")
-    return board
+        return question_board(named, runs=runs, by=o.by, published=o.published)
+    if o.by is not None and o.by not in VIEWS_OF:
+        raise UsageError(f"--by: {o.by!r} must be one of {', '.join(VIEWS_OF)}")
+    return _caption_board(o, [one.path for run in o.judged_runs for one in find_judges(run, runs)])
 
 
-@command("leaderboard", "as_json", "form_or_csv", "full", options=LeaderboardOptions)
+@command("leaderboard", "as_json", "form", "full", options=LeaderboardOptions)
 def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
     """Rank judged runs by overall F1, or graded runs by accuracy.
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from rich.console import Console
 
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.construct.drafts import Draft, Place
@@ -23,15 +22,25 @@ from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VIDEO_LIST, load_annotations, load_video_list
 from capeval.files.jsonl import check_output, dumps, parse_json, read_text, validated, write_atomic
 from capeval.judging.lexical import content_words, relation
-from capeval.options import OUTPUT, FilePath, command, declares, option, required, takes
+from capeval.options import FilePath, command, declares, required, takes
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES
 from capeval.show.numbers import bounded, interval
 from capeval.show.result import Result
-from capeval.show.table import BOUNDED, COUNT, INTERVAL, LINE, Column, Page, Row, Table, print_line
+from capeval.show.table import (
+    BOUNDED,
+    COUNT,
+    INTERVAL,
+    LINE,
+    Column,
+    Page,
+    Row,
+    Table,
+    columns,
+)
 from capeval.stats.agreement import krippendorff_alpha
 from capeval.stats.values import Coefficient, Floats
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed, one_line, shown
+from capeval.text import counted, listed, shown
 
 
 def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
@@ -303,7 +312,7 @@ def _alpha(found: Coefficient) -> str:
     return bounded(found) + ("" if found.value is not None else f" ({found.reason})")
 
 
-@command("annotate agree", "as_json", "form_or_csv")
+@command("annotate agree", "as_json")
 @takes(AgreeOptions)
 def annotate_agree(o: AgreeOptions) -> Agreements:
     """Compare annotators: F1 of events and elements, alpha of types and weights.
@@ -322,8 +331,6 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
 
 # ---- Merging -------------------------------------------------------------------------------------
 
-_MOST_LINES = 10
-
 _NOT_WRITTEN: Any = {
     **dict.fromkeys(("annotator", "reviewers", "exported", "adjudicates", "comment"), True),
     "events": {"__all__": {"visual_elements": {"__all__": {"other"}}}},
@@ -337,13 +344,10 @@ class MergeAnnotationsOptions:
     Parameters
     ----------
     files : Files that the review pages exported.
-    force : Replace annotations.json although videos are dropped or it was edited.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
     files: Sequence[FilePath] = required(positional=True, metavar="FILE...")
-    _: KW_ONLY
-    force: bool = option(False, panel=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -352,6 +356,8 @@ class MergedAnnotations(Result):
 
     `open` says by index why other videos have no annotation; `file` has the annotations.
     """
+
+    screen: ClassVar = 30
 
     annotations: tuple[Mapping[str, Any], ...]
     open: Mapping[str, str]
@@ -363,16 +369,13 @@ class MergedAnnotations(Result):
         comments = counted(len(self.comments), "comment")
         return f"{done:,} of {counted(done + left, 'video')} merged, {left:,} open; {comments}"
 
-    def show(self, console: Console, *, full: bool = False) -> None:
-        print_line(self.headline(), console)
-        for lines in ([f"open: {index}: {why}" for index, why in self.open.items()], self.comments):
-            most = len(lines) if full else _MOST_LINES
-            for line in lines[:most]:
-                print_line(f"  {one_line(line, 600)}", console)
-            if len(lines) > most:
-                print_line(f"  {len(lines) - most:,} more: --full", console)
+    def pages(self, *, full: bool = False) -> list[Page]:
+        heads = columns(("Video", LINE), ("Open", LINE), words=2)
+        left = Table("", heads, [[index, why] for index, why in self.open.items()])
+        said = Table("", columns(("Comment", LINE), words=1), [[one] for one in self.comments])
         file = quote(str(self.file))
-        print_line(f"{file}  Check it: capeval check {file}", console)
+        notes = [f"{file}  Check it: capeval check {file}"]
+        return [Page([table for table in (left, said) if table.rows], notes=notes)]
 
 
 def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> MergedAnnotations:
@@ -443,8 +446,8 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     Raises
     ------
     InputError, UsageError
-        A file is not an export of a review page or is about other videos, or no video is finished.
-        Without `force` also: annotations.json was edited, or would lose confirmed videos.
+        A file is not an export of a review page or is about other videos, no video is finished, or
+        annotations.json was edited or would lose confirmed videos.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
@@ -460,13 +463,13 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     if not merged.annotations:
         index, reason = next(iter(merged.open.items()))
         raise UsageError(f"no video can be merged: {index}: {reason}")
-    check_unedited(target, force=o.force)
-    if target.exists() and not o.force:
+    check_unedited(target)
+    if target.exists():
         done = {one["index"] for one in merged.annotations}
         if lost := [one.index for one in load_annotations(target) if one.index not in done]:
             which = listed(f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost)
             what = f"{target} would lose {counted(len(lost), 'confirmed video')}: {which}"
-            raise UsageError(f"{what}; add the files that confirm them, or --force")
+            raise UsageError(f"{what}; add the files that confirm them, or rename it")
     write_atomic(target, dumps(merged.annotations, indent=1) + "\n")
     seal(target)
     return merged

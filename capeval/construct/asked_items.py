@@ -12,7 +12,7 @@ from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
 from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.client import ChatOptions
-from capeval.options import INPUTS, declares, option, python_only
+from capeval.options import INPUTS, declares, in_file, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (
     Done,
@@ -54,8 +54,7 @@ class ConstructChatOptions(ChatOptions):
     _: KW_ONLY
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
     redo: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
-    max_concurrency: int = python_only(64, "Calls at a time.", min=1, max=4096)
-    timeout: float = python_only(120.0, "Seconds for one call.", min=0.1, max=86_400)
+    max_concurrency: int = in_file(64, min=1, max=4096)
     progress: Progress | None = python_only(None, method="update", shown=False)
 
 
@@ -215,16 +214,12 @@ def is_edited(line: Line) -> bool:
     return line.get("hash") != short_hash({k: v for k, v in line.items() if k != "hash"})
 
 
-def check_unedited(file: Path, *, force: bool | None = None) -> None:
-    """Raise `UsageError` if a person edited a file since `seal`, or if the file has no seal.
-
-    `force` is None for a command without --force.
-    """
-    if file.exists() and not force:
+def check_unedited(file: Path) -> None:
+    """Raise `UsageError` if a person edited a file since `seal`, or if the file has no seal."""
+    if file.exists():
         sealed, found = _seal_of(file)
         if not sealed.exists() or sealed.read_text("utf-8") != found:
-            how = "rename it" if force is None else "rename it, or replace it with --force"
-            raise UsageError(f"{file} was edited, or not written by this command; {how}")
+            raise UsageError(f"{file} was edited, or not written by this command; rename it")
 
 
 def seal(file: Path) -> None:

@@ -14,12 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.config import prompt_of
-from capeval.construct.asked_items import (
-    AskedItems,
-    ConstructChatOptions,
-    ItemToAsk,
-    stored_lines,
-)
+from capeval.construct.asked_items import AskedItems, ConstructChatOptions, ItemToAsk, stored_lines
 from capeval.errors import InputError, ReplyError
 from capeval.files.annotations import load_video_list
 from capeval.files.captions import CaptionsFile, read_captions

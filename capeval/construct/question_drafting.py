@@ -69,7 +69,6 @@ class QuestionDraftOptions(ConstructChatOptions):
     errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: errors of
         a video model become wrong options.
     out : The file of questions.
-    force : Replace it although it was edited.
     seed : The seed of the letters of the right options.
     """
 
@@ -77,7 +76,6 @@ class QuestionDraftOptions(ConstructChatOptions):
     _: KW_ONLY
     errors: FilePath | None = option(None, panel=INPUTS, metavar="RUN|FILE")
     out: FilePath = option("questions.jsonl", panel=OUTPUT, metavar="FILE")
-    force: bool = option(False, panel=OUTPUT)
     seed: int = python_only(0, min=0)
 
 
@@ -247,7 +245,7 @@ async def open_question_draft(
     """
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])
-    check_unedited(out, force=o.force)
+    check_unedited(out)
     points: Mapping[str, Points] = {}
     if o.errors is not None:
         replies = captions_by_index(o.errors, annotations, Path(o.runs), o.on_notice)

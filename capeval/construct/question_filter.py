@@ -42,6 +42,7 @@ from capeval.options import (
     FilePath,
     command,
     declares,
+    in_file,
     option,
     python_only,
     required,
@@ -108,15 +109,16 @@ class QuestionFilterOptions(CaptionerOptions):
     )
     videos: FilePath | None = option(None, panel=INPUTS, metavar="DIR")
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
+    batch_size: int | Literal["auto"] = in_file("auto", min=1, max=4096)
+    device: str | None = in_file(None)
     seed: int = python_only(0, min=0)
-    max_concurrency: int = python_only(32, min=1, max=4096)
+    max_concurrency: int = in_file(32, min=1, max=4096)
     only: Collection[str] = field(default=(), init=False)
     limit: int | None = field(default=None, init=False)
     serve: bool = field(default=False, init=False)
     gpus: int | None = field(default=None, init=False)
     max_new_tokens: int | None = field(default=None, init=False)
     temperature: float | None = field(default=None, init=False)
-    timeout: float = field(default=300.0, init=False)
 
 
 @dataclass(frozen=True)
@@ -157,13 +159,10 @@ def orders(question: Question, seed: int) -> list[tuple[int, ...]]:
 
 @dataclass
 class Filtering:
-    """One question and its replies so far.
+    """One question, the orders of its options, and its replies so far.
 
-    Attributes
-    ----------
-    orders : orders of its options
-    by : the condition that decided, unless the question is kept
-    given : the chosen options by condition; None for a reply that chooses none
+    `by` is the condition that decided, unless the question is kept; `given` are the chosen options
+    by condition, None for a reply that chooses none.
     """
 
     question: Question

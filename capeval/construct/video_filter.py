@@ -14,7 +14,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
-from rich.console import Console
 
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VIDEO_LIST, VideoFolder
@@ -35,7 +34,7 @@ from capeval.runs.folder import RunFolder
 from capeval.schema import Id, id_text
 from capeval.show.numbers import tenths, thousands
 from capeval.show.result import Result
-from capeval.show.table import LINE, Kind, Page, Row, Table, columns, print_line
+from capeval.show.table import LINE, Kind, Page, Row, Table, columns
 from capeval.text import counted
 from capeval.video.decoding import PyAVDecoder, file_size
 from capeval.video.sampling import Choice, Fps, Timeline
@@ -249,11 +248,7 @@ class FilteredVideos(list[VideoRow], Result):
             for row in self
             if not row.keep
         ]
-        return [Page([Table("Left out", heads, rows)])] if rows else []
-
-    def show(self, console: Console, *, full: bool = False) -> None:
-        super().show(console, full=full)
-        print_line(str(self.file), console)
+        return [Page([Table("Left out", heads, rows)] if rows else [], notes=[str(self.file)])]
 
 
 def _spoken(reason: str) -> str:

@@ -26,7 +26,6 @@ from capeval.correlation.joining import (
 from capeval.correlation.video_level import TUNA, Analysis, agreement_of, analyse, protocol
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash, hint_of, look_alike
-from capeval.files.jsonl import check_json, check_output
 from capeval.files.ratings import Key, LabelTable, MetricScores, RatingTable, load_human
 from capeval.files.tables import check_all_found, ignored_columns
 from capeval.options import (
@@ -39,7 +38,6 @@ from capeval.options import (
     judge_option,
     on_notice_option,
     option,
-    out_option,
     required,
     runs_option,
     seed_option,
@@ -47,15 +45,9 @@ from capeval.options import (
 )
 from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
 from capeval.runs.resolve import find_metric
-from capeval.runs.sources import (
-    SAMPLE,
-    annotations_named_by,
-    annotations_of,
-    files_read,
-)
+from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.scoring import Signature
 from capeval.scoring.known_agreement import Agreement, store_agreement
-from capeval.show.result import write
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown
 from capeval.version import __version__
@@ -115,7 +107,6 @@ class CorrelateOptions:
     statistic: Sequence[str] = option((), metavar="NAME", commas=True)
     grouping: Sequence[str] = option((), metavar="NAME", commas=True)
     published: bool = False
-    out: FilePath | None = out_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -135,26 +126,15 @@ def correlate(o: CorrelateOptions) -> Correlations:
     Raises
     ------
     InputError, UsageError
-        A file or a name is wrong, metrics and ratings have no caption in common, or `out` cannot
-        be written.
+        A file or a name is wrong, or metrics and ratings have no caption in common.
 
     Returns
     -------
-    The contents of `correlations.json`. A metric that is constant, missing or failed has the value
-    None and a reason.
+    A metric that is constant, missing or failed has the value None and a reason.
     """
     settings = Analysis(protocol(o.protocol, o.statistic, o.grouping), o.seed, o.raters)
     named = _named(o)
-    if o.out is not None:
-        known = o.annotations if isinstance(o.annotations, str | Path) else None
-        files = [one.path for one in named if not one.is_column]
-        read = files_read(files, known, None if named else Path(o.runs))
-        check_output(Path(o.out), [o.human, *read])
-        check_json(Path(o.out))
-    found = _correlated(o, read_inputs(o, named, binary=settings.protocol.binary), settings)
-    if o.out is not None:
-        write(found, o.out)
-    return found
+    return _correlated(o, read_inputs(o, named, binary=settings.protocol.binary), settings)
 
 
 # ---- The inputs --------------------------------------------------------------------------------

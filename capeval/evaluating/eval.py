@@ -35,6 +35,7 @@ from capeval.options import (
     python_only,
     repeats_option,
     required,
+    runs_option,
 )
 from capeval.reporting.report import report
 from capeval.runs.concurrency import in_thread, in_turn
@@ -77,7 +78,6 @@ class EvaluateOptions:
     generating : Further arguments of `capeval.generate`.
     judging : Further arguments of `capeval.judge`.
     reporting : Further arguments of `capeval.report`.
-    runs : The folder of the runs.
     progress : Receives the status after every video.
     on_notice : Called with one line for each notice.
     """
@@ -105,7 +105,7 @@ class EvaluateOptions:
     generating: Mapping[str, Any] | None = python_only(None)
     judging: Mapping[str, Any] | None = python_only(None)
     reporting: Mapping[str, Any] | None = python_only(None)
-    runs: FilePath = python_only("runs")
+    runs: FilePath = runs_option()
     progress: Progress | None = python_only(None, method="update", shown=False)
     on_notice: Notices = python_only(ignore, shown=False)
 

@@ -461,7 +461,8 @@ def check_known(
         more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
         hint = hint or f"{nearest(unknown[0], list(known))}; correct it"
         raise InputError(
-            f"is unknown to the {option}{more}{hint}, or skip such captions with --ignore-unknown",
+            f"is unknown to the {option}{more}{hint}, or skip such captions: judge "
+            "--ignore-unknown, or ignore_unknown in capeval.toml",
             file=file,
             where=f"index {shown(unknown[0])}",
             field="index",

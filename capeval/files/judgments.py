@@ -62,7 +62,7 @@ def unknown_video(index: str, known: Collection[str], *, file: Path, place: str 
     """Return the error about a verdict on a video that is not annotated."""
     return InputError(
         f"is unknown to the annotations{nearest(index, list(known))}; "
-        "name the matching --annotations, or skip it with --ignore-unknown",
+        "name the matching --annotations, or set ignore_unknown in capeval.toml to skip it",
         file=file,
         where=f"{place}index {shown(index)}",
     )

@@ -75,7 +75,6 @@ def load_references(path: Path | str) -> tuple[Reference, ...]:
 
 def load_candidates(
     path: Path | str,
-    system: str | None = None,
     *,
     known: Iterable[str] = (),
     columns: Mapping[str, str] | None = None,
@@ -84,8 +83,8 @@ def load_candidates(
 
     `known` are the indexes of the references, and `columns` the file's own names.
 
-    The name is `system`, else the `model` that all lines of a file name, else the file's stem; of
-    text files whose names have dots, the part after the last, such as "DCU" of "vtt.en-en.DCU".
+    The name is the `model` that all lines of a file name, else the file's stem; of text files whose
+    names have dots, the part after the last, such as "DCU" of "vtt.en-en.DCU".
     """
     name, file = split_format(path, (LINES,))
     if name == LINES:
@@ -93,12 +92,10 @@ def load_candidates(
         files = sorted(one for one in file.iterdir() if one.is_file()) if is_folder else [file]
         if not files:
             raise InputError("is an empty folder", file=file)
-        if system and len(files) > 1:
-            raise InputError(f"has {len(files)} systems; omit --system", file=file)
-        names = [system or (f.stem if f.suffix in ("", ".txt") else f.suffix[1:]) for f in files]
+        names = [f.stem if f.suffix in ("", ".txt") else f.suffix[1:] for f in files]
         found = [captions_in_memory(_text_lines(one), one) for one in files]
         return [*zip(names, found, strict=True)]
     of_file = read_captions(file, [Video(index=index) for index in known], columns)
     models = {caption.model for caption in of_file.captions}
     only = models.pop() if len(models) == 1 else None
-    return [(system or only or file.stem, of_file)]
+    return [(only or file.stem, of_file)]

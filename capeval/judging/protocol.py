@@ -24,7 +24,6 @@ from capeval.llm.tracing import public_url
 from capeval.options import (
     INPUTS,
     JUDGE,
-    LIMITS,
     Effort,
     FilePath,
     ModelOptions,
@@ -112,7 +111,6 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
     replace_captions: bool = option(False, panel=INPUTS)
     ignore_unknown: bool = option(False, "Skip captions without an annotation.", panel=INPUTS)
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
 
 
 @declares

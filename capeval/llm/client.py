@@ -66,7 +66,7 @@ NEAREST_MODELS = 8
 LONGEST_WAIT = 30.0
 
 _CONNECTION_ADVICE = (
-    ("timeout", "if it is only slow, raise --timeout"),
+    ("timeout", "if it is only slow, raise timeout in capeval.toml"),
     (
         "certificate_verify_failed",
         "to trust its certificate, set SSL_CERT_FILE to a file with it or with its authority's",
@@ -75,8 +75,8 @@ _CONNECTION_ADVICE = (
     ("server disconnected", "is it still starting, or does its address begin with https://?"),
 )
 SLOW_ADVICE = (
-    "fewer calls are made at a time now; if that is not enough, raise --timeout, or set "
-    "--max-concurrency to the number of calls that the server answers at a time"
+    "fewer calls are made at a time now; if that is not enough, raise timeout in capeval.toml, or "
+    "set --max-concurrency to the number of calls that the server answers at a time"
 )
 # Before version 0.31, vLLM takes the settings of a video without the option.
 VIDEO_ADVICE = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import check_output, collection_paused, write_output
+from capeval.files.jsonl import check_json, check_output, collection_paused, write_output
 from capeval.llm.asker import Asker, key_for, open_asker
 from capeval.llm.client import EndpointOptions
 from capeval.llm.money import Meter
@@ -47,6 +47,7 @@ from capeval.options import (
     Notices,
     command,
     declares,
+    in_file,
     on_notice_option,
     option,
     out_option,
@@ -68,7 +69,6 @@ from capeval.runs.sources import tested_model_warnings
 from capeval.schema import Question, Response, Usage
 from capeval.scoring.score import score
 from capeval.scoring.verdicts import VERSION, Signature
-from capeval.show.result import FORM_OF_SUFFIX, Format, form_for
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
@@ -108,7 +108,7 @@ class GradeOptions(EndpointOptions):
     )
     by: Collection[str] = option((), metavar="TAG", commas=True)
     llm: str | None = option(None, panel=JUDGE, metavar="NAME")
-    max_concurrency: int = python_only(64, min=1, max=4096)
+    max_concurrency: int = in_file(64, min=1, max=4096)
     progress: Progress | None = python_only(None, method="update", shown=False)
     resamples: int = python_only(10_000, min=99)
     layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
@@ -133,10 +133,10 @@ class GradingSession(LongWork[Grades]):
         if o.layout is not None and o.out is None:
             raise UsageError("--layout: name the file or folder to write with --out")
         named = Path(o.out) if o.out is not None and o.layout is None else None
-        self._form: Format = "json" if named is None else _form_of(named)
         # Grades of some of a run's questions never replace the run's own.
         self.out = named or (None if o.where else grades_file(source))
         if self.out is not None:
+            check_json(self.out)
             check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
         self._load(source)
         chosen, self._convention = _chosen(o)
@@ -247,9 +247,7 @@ class GradingSession(LongWork[Grades]):
             found = main.model_copy(update={"strategies": others, "settings": settings})
         if self.out is not None:
             # pydantic's own JSON: that of thousands of items takes a second otherwise.
-            is_json = self._form == "json"
-            text = found.model_dump_json(indent=1) if is_json else found.rendered(self._form)
-            write_output(self.out, text + "\n")
+            write_output(self.out, found.model_dump_json(indent=1) + "\n")
         for file, text in self._submission.items():
             write_output(file, text)
         failed = found.decided_by.get(MODEL_FAILED, 0)
@@ -288,15 +286,9 @@ class GradingSession(LongWork[Grades]):
             "published": chosen.published,
             **({"where": list(o.where)} if o.where else {}),
         }
+        only_read = convention is not None and convention.only_read
         graded = Graded(
-            *(
-                self._asked,
-                decided,
-                self._questions,
-                convention is not None and convention.only_read,
-            ),
-            resamples=o.resamples,
-            seed=o.seed,
+            self._asked, decided, self._questions, only_read, resamples=o.resamples, seed=o.seed
         )
         return count_grades(
             graded,
@@ -326,13 +318,6 @@ async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterat
 
 
 mcq_grade_async, mcq_grade = functions("mcq_grade", open_grading, GradeOptions, Grades)
-
-
-def _form_of(out: Path) -> Format:
-    form = form_for(out, "json" if out.suffix.lower() not in FORM_OF_SUFFIX else "table")
-    if form == "csv":
-        raise UsageError(f"--out: {out}: grades are written as .json, .md, .tex or .txt")
-    return form
 
 
 def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -111,6 +111,8 @@ class Grades(Result, Part):
     `--select all`; `captioning` F1 of the same model's captions by element type.
     """
 
+    screen: ClassVar = 40
+
     signature: str
     settings: dict[str, Any]
     counts: ReplyCounts
@@ -152,20 +154,15 @@ class Grades(Result, Part):
 
     def pages(self, *, full: bool = False) -> list[Page]:
         tables = [_strategies(self)] if self.strategies else []
-        tables.append(_groups(self, ways=[*self.by] if full else _first_ways(self)))
+        tables.append(_groups(self, [way for way in self.by if full or _divides(self, way)]))
         if self.changes:
             tables.append(_changes(self))
         reasons = Counter(item.reason for item in self.items if item.reason)
-        page = Page(
-            tables,
-            notes=_notes(self),
-            warnings=[
-                f"Unscored: {counted(number, 'response')}: {one_line(reason, 200)}"
-                for reason, number in reasons.most_common(3)
-            ],
-            signatures=[self.signature],
-        )
-        return [page if full else page.shortened(_SCREEN_ROWS)]
+        warnings = [
+            f"Unscored: {counted(number, 'response')}: {one_line(reason, 200)}"
+            for reason, number in reasons.most_common(3)
+        ]
+        return [Page(tables, notes=_notes(self), warnings=warnings, signatures=[self.signature])]
 
 
 class GradedRun(Grades):
@@ -273,12 +270,6 @@ def shown_by(frames: Mapping[str, Any]) -> Seen | None:
 
 # ---- The tables ----------------------------------------------------------------------------------
 
-_FULL_ONLY = ("sub_category",)
-"""Ways with so many groups that the first screen leaves them out."""
-
-# Rows beside the headline and notes of a screen of 40 lines; each grouping has two more lines.
-_SCREEN_ROWS = 24
-
 _SKILLS = {
     "Camera State": "camera",
     "Background Scene": "scene",
@@ -314,19 +305,6 @@ _CHANGES = [
 ]
 
 
-def _first_ways(found: Grades) -> list[str]:
-    others = (found.strategies, found.changes)
-    room = _SCREEN_ROWS - sum(len(rows) + 4 for rows in others if rows)
-    ways: list[str] = []
-    for way in found.by:
-        if way not in _FULL_ONLY and _divides(found, way):
-            room -= len(found.by[way]) + 2
-            if ways and room < 0:
-                break
-            ways.append(way)
-    return ways
-
-
 def _divides(found: Grades, way: str) -> bool:
     groups = [*found.by[way].values()]
     return len(groups) > 1 or groups[0].n < found.overall.n
@@ -357,7 +335,7 @@ def _strategies(found: Grades) -> Table:
     return Table("Strategies", _STRATEGIES, rows, note)
 
 
-def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
+def _groups(found: Grades, ways: Sequence[str]) -> Table:
     captions = found.captioning["f1"] if found.captioning else {}
     rows = [_row("all", found.overall, captions, "all")]
     for way in ways:
@@ -372,9 +350,6 @@ def _groups(found: Grades, *, ways: Sequence[str]) -> Table:
     notes = [f"Accuracy in percent; {intervals}"]
     letter = found.baselines["frequent"]["letter"]
     notes.append(f"Frequent: always {letter}, the most common right answer")
-    hidden = [way_name(way) for way in found.by if way not in ways and _divides(found, way)]
-    if hidden:
-        notes.append(f"With --full: {', '.join(hidden)}")
     columns = _GROUPS if captions else _GROUPS[:-1]
     return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
 

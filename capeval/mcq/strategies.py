@@ -14,12 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from capeval.config import prompt_of, prompts_label
-from capeval.errors import (
-    ReplyError,
-    RequestRefused,
-    RetriesExhausted,
-    UsageError,
-)
+from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
 from capeval.llm.asker import Asker
 from capeval.llm.replies import (
     ChatRequest,

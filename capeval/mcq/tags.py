@@ -63,7 +63,7 @@ FLAGS = ("counterfactual", "zoom", "first_person")
 _TAGS: Mapping[str, tuple[str, ...]] = {
     "tuna": ("skill", "task", "visual_characteristic"),
     "tomato": ("reasoning_type", "demonstration_type", "frames", "composite", *FLAGS),
-    "video-mme": ("duration", "domain", "sub_category", "task_type"),
+    "video-mme": ("duration", "domain", "task_type", "sub_category"),
 }
 """The tags by which each benchmark groups questions; `frames` is the number of frames shown."""
 

@@ -18,20 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.files.jsonl import check_output
-from capeval.mcq.grades import (
-    GradedItem,
-    GradedRun,
-    Part,
-    find_grades,
-    read_graded_run,
-    shown_by,
-)
-from capeval.mcq.responses import RESPONSES
+from capeval.mcq.grades import GradedItem, GradedRun, Part, find_grades, read_graded_run, shown_by
 from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,
-    OUTPUT,
     FilePath,
     command,
     declares,
@@ -41,7 +31,7 @@ from capeval.options import (
     takes,
 )
 from capeval.show.numbers import NOTHING, percent, points, thousands
-from capeval.show.result import Result, write
+from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
 from capeval.stats.values import Floats, Interval, Mask, Missing
 from capeval.stats.video_ratios import VideoRatios
@@ -74,8 +64,6 @@ class McqTemporalOptions:
         task_type (Video-MME).
     resamples : Bootstrap resamples of videos.
     seed : The seed of the resamples.
-    out : Write the result to this file, in the format of its suffix: .csv, .json, .md, .tex or
-        .txt.
     """
 
     _: KW_ONLY
@@ -87,7 +75,6 @@ class McqTemporalOptions:
     # With fewer, the ends of a 95% interval would be single resamples.
     resamples: int = python_only(10_000, min=99)
     seed: int = python_only(0, min=0)
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
 
 
@@ -163,8 +150,6 @@ def diagnose(
         for results, bucket in zip(found, buckets, strict=True)
         for one in measures
     ]
-    if not tables:
-        return found
     above = np.stack([t[:, 2] if one.share else t[:, 0] for _, one, t in tables], axis=1)
     below = np.stack([t[:, 3] if one.share else t[:, 1] for _, one, t in tables], axis=1)
     ratios = VideoRatios(above, below, resamples=resamples, seed=seed)
@@ -383,7 +368,8 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
     # Numbered in sorted order, so that resamples do not depend on the order of the responses.
     video = np.unique([one.video for one in questions.values()], return_inverse=True)[1]
     correct = {
-        role: np.array([_score(of.get(key)) for key in questions]) for role, of in answers.items()
+        role: np.array([getattr(of.get(key), "correct", None) for key in questions], float)
+        for role, of in answers.items()
     }
     every = np.arange(len(video))
     masks = [every >= 0, *(np.isin(every, places) for places in groups.values())]
@@ -410,10 +396,6 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
         seed=o.seed,
         notes=tuple(_differences(runs, answers)),
     )
-
-
-def _score(item: GradedItem | None) -> float:
-    return np.nan if item is None or item.correct is None else float(item.correct)
 
 
 def _label(role: Role, run: GradedRun) -> str:
@@ -449,7 +431,7 @@ def _frame_set(one: GradedItem) -> list[str]:
     return sorted(map(str, one.frames.get("indices") or ()))
 
 
-@command("mcq temporal", "as_json", "form_or_csv", "full")
+@command("mcq temporal", "as_json", "form", "full")
 @takes(McqTemporalOptions)
 def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     """Check whether the questions need several frames, in order.
@@ -460,17 +442,10 @@ def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     Raises
     ------
     InputError, UsageError
-        A run cannot be read, the runs do not fit together, or `out` cannot be written.
+        A run cannot be read, or the runs do not fit together.
     """
     given = {role: getattr(o, role) for role in SHOWN if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
     if len({*files.values()}) < len(files):
         raise UsageError("the same run is named for two roles; each shows the model other frames")
-    if o.out is not None:
-        read = [file for one in files.values() for file in (one, one.with_name(RESPONSES))]
-        check_output(Path(o.out), read)
-    runs = {role: read_graded_run(file) for role, file in files.items()}
-    result = _compared(runs, o)
-    if o.out is not None:
-        write(result, o.out, "table")
-    return result
+    return _compared({role: read_graded_run(file) for role, file in files.items()}, o)

@@ -22,13 +22,12 @@ from capeval.metrics.protocol import Context, Item, Metric, MetricOutput
 from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
 from capeval.options import (
     INPUTS,
-    JUDGE,
-    LIMITS,
     OUTPUT,
     ModelOptions,
     columns_option,
     command,
     declares,
+    in_file,
     option,
     python_only,
 )
@@ -57,10 +56,10 @@ class MetricsOptions(ChatOptions, ModelOptions):
         run, or the sample.
     metric : Metrics. By default the controls, unigram-f1 and length.
     annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
-    candidates : Captions of videos without annotations.
+    candidates : Captions of videos without annotations; their system is the model that all lines
+        name, or the file's stem.
     references : Reference captions, for --candidates.
     columns : The columns of captions: index=clip,caption=text.
-    system : Who wrote the candidates. By default the file's stem, or the model that its lines name.
     out : By default metrics.jsonl in the run; with --candidates, in the working folder.
     judge : The chat model of metrics such as clair. By default gpt-6-luna, or the server's
         only model.
@@ -86,13 +85,12 @@ class MetricsOptions(ChatOptions, ModelOptions):
         panel=INPUTS,
         metavar="FILE",
     )
-    system: str | None = option(None, panel=INPUTS, metavar="NAME")
     columns: Mapping[str, str] | None = columns_option(panel=INPUTS)
-    ignore_unknown: bool = option(False, "Skip captions of other videos.", panel=INPUTS)
+    ignore_unknown: bool = in_file(False, "Skip captions of other videos.")
     out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
     only: Collection[str] = python_only(())
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
-    device: str | None = option(None, panel=JUDGE, metavar="NAME")
+    max_concurrency: int = in_file(64, min=1, max=4096)
+    device: str | None = in_file(None)
     progress: Progress | None = python_only(None, method="update", shown=False)
 
 
@@ -224,7 +222,6 @@ def _caption_sets(o: MetricsOptions, compares: Sequence[str]) -> list[CaptionSet
         "--references is for --candidates; runs are compared with their annotations": (
             has_references and not has_candidates
         ),
-        "--system names the system of --candidates": o.system is not None and not has_candidates,
         f"{verb} captions with references: name their file with --references": (
             has_candidates and bool(compares) and not has_references
         ),
@@ -319,13 +316,11 @@ def _references(o: MetricsOptions) -> Sequence[Reference]:
 def _systems(o: MetricsOptions, known: Iterable[str]) -> list[tuple[str, str | None, CaptionsFile]]:
     """Return the captions of each system, with its file and name."""
     if isinstance(o.candidates, Mapping):
-        return [("candidates", o.system, captions_in_memory(o.candidates, "candidates"))]
-    if o.system is not None and len(o.candidates) > 1:
-        raise UsageError("--system names one system; give it with one --candidates file")
+        return [("candidates", None, captions_in_memory(o.candidates, "candidates"))]
     read = [
         (str(path), name, found)
         for path in o.candidates
-        for name, found in load_candidates(path, o.system, known=known, columns=o.columns)
+        for name, found in load_candidates(path, known=known, columns=o.columns)
     ]
     names = distinct_names([(name, Path(file.removeprefix("lines:"))) for file, name, _ in read])
     return [(file, name, found) for (file, _, found), name in zip(read, names, strict=True)]

@@ -40,12 +40,9 @@ from capeval.text import described, shown, storable
 
 @dataclass(frozen=True)
 class CaptionSet:
-    """Captions with their references, and the file for their values.
+    """Captions with their references, and the `metrics.jsonl`; without it, values stay in memory.
 
-    Attributes
-    ----------
-    out : the `metrics.jsonl`; None keeps the values in memory
-    source : the run of the captions; None for candidates
+    `source` is the run of the captions; candidates have none.
     """
 
     name: str
@@ -62,12 +59,8 @@ class CaptionSet:
 class DetailLine(BaseModel):
     """One line of a file of details.
 
-    Attributes
-    ----------
-    values : by the name of the output; empty if the caption is unscored
-    undefined : why an output has no value by its definition
-    reason : why the caption is unscored
-    inputs : hashes of the texts, and of the metric's settings
+    `values` are by output; `reason` says why the caption has none. `undefined` outputs have no
+    value by their definition. `inputs` are hashes of the texts and of the metric's settings.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -167,12 +160,7 @@ _LABELS = Labels(doing="measuring", item="caption", done="measured", failed="uns
 class MetricResult:
     """One metric of all captions of a system.
 
-    Attributes
-    ----------
-    summaries : by the name of the output
-    captioned, scored : numbers of captions
-    unscored : reasons by index
-    not_reached : number of captions that were not tried, because the work was stopped
+    `summaries` are by output; `not_reached` captions were not tried, because the work was stopped.
     """
 
     metric: Metric
@@ -288,9 +276,7 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
 
         def scored(item: Item, outcome: Outcome) -> None:
             # A metric may pass a copy of the item, with other texts.
-            own = left.pop(item.key, None)
-            if own is None:
-                raise UsageError(f"the metric {metric.name} recorded {shown(item.index)} twice")
+            own = left.pop(item.key)
             line = _line_of(metric, own, outcome)
             given = [*line.values, *line.undefined]
             if line.reason is None and {*given} != {*self._outputs}:

@@ -118,14 +118,9 @@ def _unknown_element(
 ) -> InputError:
     video, element = table.keys[row][0], table.elements[row]
     if video not in known:
-        # A video that has labels of its own is not a misspelling of this one.
-        near = nearest(
-            video, [name for name in known if name not in {one for one, _ in table.keys}]
-        )
-        message = f"{shown(video)} has no annotation" + (
-            near
-            or "; name a file that has it with --annotations, or leave such captions out with "
-            "--missing drop"
+        message = (
+            f"{shown(video)} has no annotation{nearest(video, [*known])}; name a file that has it "
+            "with --annotations, or leave such captions out with --missing drop"
         )
         return InputError(message, file=table.file, where=table.places[row], field="video_id")
     names = list(known[video])

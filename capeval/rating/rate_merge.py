@@ -29,14 +29,7 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.sources import annotations_file, annotations_of
-from capeval.schema import (
-    ELEMENT_TYPES,
-    RELATIONS,
-    Annotation,
-    ElementType,
-    Relation,
-    element_ids,
-)
+from capeval.schema import ELEMENT_TYPES, RELATIONS, Annotation, ElementType, Relation, element_ids
 from capeval.show.numbers import bounded, thousands
 from capeval.show.result import Result
 from capeval.show.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
@@ -57,7 +50,6 @@ class MergeOptions:
     annotations : Check the key against these annotations, and show agreement by type of
         element; 'sample' for the bundled ones.
     partial : Accept files in which labels are missing.
-    force : Replace an --out file that has other contents.
     """
 
     files: Sequence[FilePath] = required(positional=True, metavar="FILE")
@@ -66,7 +58,6 @@ class MergeOptions:
     out: FilePath = option("human.csv", metavar="FILE", panel=OUTPUT)
     annotations: FilePath | None = option(None, metavar="FILE")
     partial: bool = False
-    force: bool = False
     on_notice: Notices = on_notice_option()
 
 
@@ -152,7 +143,9 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
             message = f"two raters in one file, {shown(rater)} and {shown(row.rater)}"
             raise table.error(message, row=n, column="rater")
         if row.item_id not in key:
-            raise table.error(_unknown_item(row.item_id, list(key)), row=n, column="item_id")
+            near = nearest(row.item_id, list(key)) or "; is the file of another sheet?"
+            message = f"the key has no item {shown(row.item_id)}{near}"
+            raise table.error(message, row=n, column="item_id")
         place = row.item_id, row.element_id.removeprefix("e")
         if place not in expected:
             message = f"{row.item_id} has no element {shown(row.element_id)}"
@@ -163,12 +156,6 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     table.check_unique(places, "item_id, element_id")
     missing = tuple(place for place in expected if place not in labels)
     return RatedFile(" ".join(rater.split()), path, labels, missing)
-
-
-def _unknown_item(item: str, known: list[str]) -> str:
-    if item.rpartition("-")[0] not in ("", known[0].rpartition("-")[0]):
-        return f"{shown(item)} belongs to a different sheet than the key"
-    return f"the key has no item {shown(item)}{nearest(item, known)}"
 
 
 def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:
@@ -359,10 +346,9 @@ def rate_merge(o: MergeOptions) -> MergedRatings:
         if file.missing:
             o.on_notice(f"{file.path}: {file.missing_labels}")
     text = human_csv(raters, items)
-    if target.is_file() and not o.force and target.read_bytes() != text.encode("utf-8"):
+    if target.is_file() and target.read_bytes() != text.encode("utf-8"):
         raise UsageError(
-            f"--out: {o.out} exists with other contents; choose another file, or replace it with "
-            "--force"
+            f"--out: {o.out} exists with other contents; rename it, or choose another file"
         )
     write_output(target, text)
     return MergedRatings(

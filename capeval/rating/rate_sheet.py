@@ -285,7 +285,10 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         `out` contains another sheet.
     """
     folder = Path(o.out)
-    sources = _sources(o)
+    known = None if o.annotations is None else str(o.annotations)
+    targets = Targets(Path(o.runs), known, ignore_unknown=False)
+    found = targets.named(o.sampled_runs, "sampling", o.on_notice)
+    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
     first = sources[0]
     read = [annotations_file(source.annotations_path) for source in sources]
     for name in ("key.csv", "sheet.html"):
@@ -329,16 +332,6 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         videos_found=len(urls),
         missing_videos=tuple(missing),
     )
-
-
-def _sources(o: SheetOptions) -> list[Source]:
-    annotations = None if o.annotations is None else str(o.annotations)
-    targets = Targets(Path(o.runs), annotations, ignore_unknown=False)
-    found = targets.named(o.sampled_runs, "sampling", o.on_notice)
-    sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
-    for source in sources:
-        source.check()
-    return sources
 
 
 def _urls(

@@ -6,26 +6,20 @@ are text, whatever they contain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter
 
-from capeval.errors import InputError, UsageError
-from capeval.files.ratings import LabelTable, load_human
+from capeval.errors import InputError
 from capeval.options import (
-    COLUMNS_OF_HUMAN,
     FilePath,
-    Notices,
     annotations_option,
     command,
     declares,
-    human_columns,
-    human_option,
     judge_option,
-    on_notice_option,
     required,
     runs_option,
     takes,
@@ -64,9 +58,6 @@ from capeval.text import counted, nearest, one_line, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
-HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]
-"""By (video, system or None), then element id, then rater."""
-
 Status = Literal["scored", "unscored", "uncaptioned", "unjudged"]
 
 LABELS: Mapping[HumanLabel, tuple[str, str]] = {
@@ -80,8 +71,6 @@ LABELS: Mapping[HumanLabel, tuple[str, str]] = {
 
 
 _STYLES: Mapping[Relation, str] = {"entailment": "green", "lack": "dim", "contradiction": "red"}
-# Before a human label that differs from the verdict.
-_DIFFERS = "≠"
 _STATES = {"uncaptioned": "no caption", "unjudged": "not judged yet"}
 # A sentence of a caption or an annotation in a table; longer ones come from broken files.
 _TEXT = Kind(lambda text: one_line(text, 2000))
@@ -97,16 +86,12 @@ class InspectOptions:
     index : The video's index.
     """
 
-    rules: ClassVar = (COLUMNS_OF_HUMAN,)
     run: FilePath = required(positional=True, metavar="RUN")
     index: str = required(positional=True, metavar="VIDEO")
     _: KW_ONLY
     judge: str | None = judge_option()
-    human: FilePath | None = human_option()
-    columns: Mapping[str, str] | None = human_columns()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
-    on_notice: Notices = on_notice_option()
 
 
 def named_label(label: HumanLabel) -> str:
@@ -118,37 +103,12 @@ def named_label(label: HumanLabel) -> str:
     return " ".join(LABELS[label])
 
 
-def differs(label: HumanLabel, relation: Relation | None) -> bool:
-    """Return whether a human label differs from a verdict, on the scale of the label."""
-    covered = "covered" if relation == "entailment" else "not covered"
-    return relation is not None and label not in (relation, covered)
-
-
-def labels_of(
-    human: HumanLabels | None, run: JudgedRun, index: str
-) -> Mapping[str, Mapping[str, HumanLabel]]:
-    """Return the human labels of one video by element id, then by rater.
-
-    In human files, the system is the run's name or the captions' model.
-    """
-    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
-    return next(filter(None, systems), {})
-
-
-def status_of(run: JudgedRun, index: str) -> Status:
-    """Return whether a video has a verdict in a run, or what is missing."""
-    if index in run.judgments:
-        return run.judgments[index].status
-    return "unjudged" if index in run.captions else "uncaptioned"
-
-
 @dataclass(frozen=True)
 class ElementView:
     """An annotated element and its verdict.
 
     `relation` is None where the video is not scored. `votes` are the labels of each repeat, where
-    there are several; `human` are the labels of human raters, by rater. `explanation` is the
-    judge's line of reasoning, or None if it gave none.
+    there are several; `explanation` is the judge's line of reasoning, or None if it gave none.
     """
 
     id: str
@@ -157,13 +117,7 @@ class ElementView:
     weight: int
     relation: Relation | None
     votes: tuple[Relation, ...]
-    human: Mapping[str, HumanLabel]
     explanation: str | None = None
-
-    @property
-    def disputed_by(self) -> tuple[str, ...]:
-        """The human raters whose label differs from the verdict."""
-        return tuple(rater for rater, label in self.human.items() if differs(label, self.relation))
 
 
 @dataclass(frozen=True)
@@ -227,36 +181,14 @@ class VideoCard(Result):
 
     def pages(self, *, full: bool = False) -> list[Page]:
         tables = [_candidates(self), _weights(self), _verdicts(self)]
-        labels = {label for one in self.elements for label in one.human.values()}
-        legend = [named_label(one) for one in LABELS if one in RELATIONS or one in labels]
-        if any(one.disputed_by for one in self.elements):
-            legend.append(f"{_DIFFERS} a human label that differs from the verdict")
-        return [Page([table for table in tables if table.rows], notes=["; ".join(legend)])]
+        legend = "; ".join(map(named_label, RELATIONS))
+        return [Page([table for table in tables if table.rows], notes=[legend])]
 
     def __str__(self) -> str:
         return text_of(self.show, width=100)
 
     def show(self, console: Console, *, full: bool = False) -> None:
         print_line(self.headline(), console)
-        for line in self._facts():
-            print_line(line, console)
-        if self.caption is not None:
-            _print_block("Caption", self.caption if self.caption.strip() else "(empty)", console)
-        if self.notes:
-            notes = "\n".join(f"- {one}" for one in self.notes)
-            _print_block("Notes on repaired replies", notes, console)
-        console.print()
-        print_pages(self.pages(full=full), console)
-
-    def _facts(self) -> list[str]:
-        lines = []
-        labelled = [one for one in self.elements if one.human and one.relation]
-        if labelled:
-            disputed = sum(bool(one.disputed_by) for one in labelled)
-            lines.append(
-                f"Human raters labelled {counted(len(labelled), 'element')} and differ from the "
-                f"judge on {thousands(disputed)}."
-            )
         weight = sum(one.weight for one in self.elements)
         facts = [
             self.video and self.video != self.index and f"video {one_line(self.video)}",
@@ -265,28 +197,33 @@ class VideoCard(Result):
             counted(len(self.events), "reference event"),
             f"{counted(len(self.elements), 'element')} of weight {thousands(weight)}",
         ]
-        return [*lines, "; ".join(fact for fact in facts if fact)]
+        print_line("; ".join(fact for fact in facts if fact), console)
+        if self.caption is not None:
+            _print_block("Caption", self.caption if self.caption.strip() else "(empty)", console)
+        if self.notes:
+            notes = "\n".join(f"- {one}" for one in self.notes)
+            _print_block("Notes on repaired replies", notes, console)
+        console.print()
+        print_pages(self.pages(full=full), console)
 
 
-def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = None) -> VideoCard:
+def card_of(run: JudgedRun, annotation: Annotation) -> VideoCard:
     """Return the card of one annotated video."""
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
+    missing: Status = "unjudged" if caption else "uncaptioned"
     scored = run.scored.get(index)
     matches = scored.matches if scored else ()
-    labels = labels_of(human, run, index)
 
     def element(event: int, place: int, given: VisualElement) -> ElementView:
-        known = f"{event + 1}.{place + 1}"
         why = scored.explanations[event][place] if scored and scored.explanations else None
         return ElementView(
-            id=known,
+            id=f"{event + 1}.{place + 1}",
             content=given.content,
             type=given.type,
             weight=given.weight,
             relation=scored.relations[event][place] if scored else None,
             votes=tuple(one.relations[event][place] for one in (scored.repeats if scored else ())),
-            human=labels.get(known, {}),
             explanation=why or None,
         )
 
@@ -296,7 +233,7 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
         video=annotation.video,
         characteristics=annotation.visual_characteristic,
         domain=annotation.domain,
-        status=status_of(run, index),
+        status=judgment.status if judgment else missing,
         reason=judgment.reason if judgment else None,
         caption=caption.caption if caption else None,
         candidate_events=scored.candidate_events if scored else (),
@@ -318,30 +255,6 @@ def card_of(run: JudgedRun, annotation: Annotation, human: HumanLabels | None = 
         inputs=judgment.inputs if judgment else None,
         provenance=judgment.provenance if judgment else None,
     )
-
-
-def load_human_labels(
-    path: Path,
-    columns: Mapping[str, str] | None = None,
-    on_notice: Callable[[str], None] = lambda _: None,
-) -> HumanLabels:
-    """Read a human file of element labels; `columns` are the file's by capeval's names.
-
-    Elements without a label are left out with a notice. Raises `InputError`; `UsageError` if the
-    file has ratings of whole captions.
-    """
-    table = load_human(path, columns=columns, missing="drop")
-    if not isinstance(table, LabelTable):
-        raise UsageError(f"{path}: has ratings of whole captions; --human needs labels of elements")
-    for line in (*table.notices, *table.warnings):
-        on_notice(line)
-    result: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {}
-    for key, element, rater, label in zip(
-        table.keys, table.elements, table.rater, table.labels, strict=True
-    ):
-        by_rater = result.setdefault(key, {}).setdefault(element, {})
-        by_rater[table.raters[rater]] = cast(HumanLabel, label)
-    return result
 
 
 # ---- The card as text --------------------------------------------------------------------------
@@ -390,18 +303,16 @@ def _weights(card: VideoCard) -> Table:
 
 
 def _verdicts(card: VideoCard) -> Table:
-    human = any(element.human for element in card.elements)
-    names = ["Verdict", *(["Human"] if human else []), "Id", "Type"]
     table = Table(
         "Reference events",
         [
-            *(Column(name, words=True) for name in names),
+            *(Column(name, words=True) for name in ("Verdict", "Id", "Type")),
             Column("Weight", kind=COUNT),
             Column("Element", words=True),
         ],
     )
     for event in card.events:
-        rows = [_element(one, card.status, human=human) for one in event.elements]
+        rows = [_element(one, card.status) for one in event.elements]
         table.rows += [[_event(event, card)], *rows]
     return table
 
@@ -413,21 +324,15 @@ def _event(event: EventView, card: VideoCard) -> str:
     return f"{text} (matched by events: {', '.join(map(str, event.matched)) or 'none'})"
 
 
-def _element(one: ElementView, status: str, *, human: bool) -> Row:
+def _element(one: ElementView, status: str) -> Row:
     # Not a dash, which is the sign of an element that the caption lacks.
     verdict = Cell(f"({status})", style="yellow")
     if one.relation is not None:
         votes = " ".join(LABELS[vote][0] for vote in one.votes)
         style = _STYLES[one.relation]
         verdict = Cell(named_label(one.relation), f"\nvotes {votes}" if votes else "", style=style)
-    labels = (
-        f"{_DIFFERS + ' ' if rater in one.disputed_by else ''}{named_label(label)}"
-        f"{f' {one_line(rater, 60)}' if len(one.human) > 1 else ''}"
-        for rater, label in one.human.items()
-    )
     why = f"\n→ {_TEXT.show(one.explanation)}" if one.explanation else ""
-    shown = ["\n".join(labels)] if human else []
-    return [verdict, *shown, one.id, one.type, one.weight, _TEXT.show(one.content) + why]
+    return [verdict, one.id, one.type, one.weight, _TEXT.show(one.content) + why]
 
 
 # ---- The command -------------------------------------------------------------------------------
@@ -447,13 +352,4 @@ def inspect(o: InspectOptions) -> VideoCard:
     if o.index not in run.annotated:
         hint = nearest(o.index, list(run.annotated))
         raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
-    labels = None
-    if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
-    card = card_of(run, run.annotated[o.index], labels)
-    if labels is not None and not any(element.human for element in card.elements):
-        o.on_notice(
-            f"{o.human}: has no label of {shown(o.index)} in {run.name}; its video_id and "
-            "element_id must be those of the annotations, and its system the run or its model"
-        )
-    return card
+    return card_of(run, run.annotated[o.index])

@@ -149,8 +149,6 @@ def plot(o: PlotOptions) -> list[Path]:
     for path in files:
         check_output(path, inputs)
     for path, data in files.items():
-        if path.exists():
-            o.on_notice(f"{path}: the earlier figure is replaced")
         write_atomic(Path(os.path.realpath(path)), data)
     return list(files)
 

@@ -11,12 +11,13 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 
 from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, write_output
+from capeval.files.ratings import LabelTable, load_human
 from capeval.llm.money import read_prices
 from capeval.options import (
     COLUMNS_OF_HUMAN,
@@ -36,23 +37,21 @@ from capeval.options import (
     runs_option,
     takes,
 )
-from capeval.reporting.inspect import HumanLabels, load_human_labels
-from capeval.reporting.report_page import MARK, Strip, report_html
+from capeval.reporting.report_page import MARK, HumanLabels, Strip, report_html
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.sources import default_videos
+from capeval.schema import HumanLabel
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.known_agreement import agreement_line, known_agreement
 from capeval.scoring.scores import scores_headline
 from capeval.show.numbers import file_size
-from capeval.show.result import FORM_OF_SUFFIX, Output, Result
+from capeval.show.result import Output, Result
 from capeval.text import counted, listed
 from capeval.video import FrameReader, open_reader
 
 T = TypeVar("T")
 
-# Names of files that a report cannot be.
-_OTHERS = {*FORM_OF_SUFFIX, ".jsonl", ".pdf", ".png", ".svg", ".xlsx", ".xml"}
 _FRAMES = 8
 # Eight frames of a video are about 60 kB: more videos would make a file too large to send.
 _MANY_VIDEOS = 100
@@ -120,7 +119,7 @@ def report(o: ReportOptions) -> Report:
     InputError, UsageError
         A run cannot be loaded, the runs' annotations differ, or `out` cannot be written.
     """
-    if o.out is not None and Path(o.out).suffix.lower() in _OTHERS:
+    if o.out is not None and Path(o.out).suffix.lower() not in ("", ".htm", ".html"):
         raise UsageError(f"--out: {o.out}: a report is HTML; name a file that ends in .html")
     loaded = load_judged_runs(
         o.judged_runs, runs=Path(o.runs), judge=o.judge, annotations=o.annotations
@@ -134,10 +133,7 @@ def report(o: ReportOptions) -> Report:
         file = first.file.with_name("report.html")
     check_output(file, [*files_behind(loaded.values()), *([o.human] if o.human else [])])
     _check_overwrite(file)
-    labels = None
-    if o.human is not None:
-        labels = load_human_labels(Path(o.human), o.columns, o.on_notice)
-        _check_labels(labels, Path(o.human), loaded, o.on_notice)
+    labels = _human_labels(o, loaded)
     prices = read_prices(config_file())
     files, missing = _files(first, o)
     strips = _strips(files, missing, o)
@@ -182,9 +178,20 @@ def _check_overwrite(file: Path) -> None:
         raise InputError("exists and is not a report; name another file with --out", file=file)
 
 
-def _check_labels(
-    labels: HumanLabels, file: Path, runs: Mapping[str, JudgedRun], on_notice: Notices
-) -> None:
+def _human_labels(o: ReportOptions, runs: Mapping[str, JudgedRun]) -> HumanLabels | None:
+    """Read the labels of the human file; those that no run can show are left out with a notice."""
+    if o.human is None:
+        return None
+    table = load_human(o.human, columns=o.columns, missing="drop")
+    file, labels = table.file, dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]]()
+    if not isinstance(table, LabelTable):
+        raise UsageError(f"{file}: has ratings of whole captions; --human needs labels of elements")
+    for line in (*table.notices, *table.warnings):
+        o.on_notice(line)
+    rows = zip(table.keys, table.elements, table.rater, table.labels, strict=True)
+    for key, element, rater, label in rows:
+        by_rater = labels.setdefault(key, {}).setdefault(element, {})
+        by_rater[table.raters[rater]] = cast(HumanLabel, label)
     systems = {system for run in runs.values() for system in (run.name, run.model, None)}
     (first, *_) = runs.values()
     known = {index: {*one.elements} for index, one in first.annotated.items()}
@@ -202,10 +209,11 @@ def _check_labels(
             file=file,
         )
     if left_out := shown.count(False):
-        on_notice(
+        o.on_notice(
             f"{file}: {left_out:,} of {counted(len(shown), 'label')} left out: of another system, "
             "or of a video or element that is not annotated"
         )
+    return labels
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,21 +17,14 @@ from capeval.files.jsonl import collection_paused
 from capeval.llm.money import Price, list_price, price_of
 from capeval.reporting.figures import breakdowns
 from capeval.reporting.findings import findings_of, missed_elements
-from capeval.reporting.inspect import (
-    LABELS,
-    HumanLabels,
-    differs,
-    labels_of,
-    named_label,
-    status_of,
-)
+from capeval.reporting.inspect import LABELS, VideoCard, card_of, named_label
 from capeval.schema import (
     CHARACTERISTICS,
     ELEMENT_TYPES,
     RELATIONS,
     Annotation,
     HumanLabel,
-    Relations,
+    Relation,
     Usage,
     Weight,
 )
@@ -80,6 +73,9 @@ _FORMATS: Mapping[str, Callable[..., str]] = {
 _WIDTHS = "".join(f".w{half}{{width:{half / 2}%}}" for half in range(201))
 
 
+HumanLabels = Mapping[tuple[str, str | None], Mapping[str, Mapping[str, HumanLabel]]]
+"""By (video, system or None), then element id, then rater."""
+
 LETTERS: Mapping[HumanLabel, str] = {
     "entailment": "e",
     "lack": "l",
@@ -115,17 +111,10 @@ def report_html(
     prices: Mapping[str, Price] | None = None,
     known: Sequence[str] = (),
 ) -> str:
-    """Return the page.
+    """Return the page of runs of the same annotations, by the names that it gives them.
 
-    Parameters
-    ----------
-    runs : of the same annotations, by the names that the page gives them; differences are the
-        later − the earlier run
-    human : labels of human raters, shown beside the verdicts
-    strips : frames of the videos, by index
-    urls : addresses of the videos, by index
-    prices : the user's own, which override those packaged
-    known : a line about the judge of each run
+    Differences are the later − the earlier run. The user's own `prices` override those packaged.
+    `known` has a line about the judge of each run.
     """
     shown = [
         ReportedRun(letter_of(place), one_line(storable(name), 120), run)
@@ -373,7 +362,7 @@ def payload(
                 domain=domains.index(one.domain) if one.domain else None,
                 gaps=_gaps(runs, one.index),
                 runs=[
-                    _judged(run, one, labels_of(human, run, one.index), raters)
+                    _judged(card_of(run, one), labels_of(human, run, one.index), raters)
                     for run in runs.values()
                 ],
             )
@@ -414,50 +403,45 @@ def _gaps(runs: Mapping[str, JudgedRun], index: str) -> dict[str, list[str | Non
     }
 
 
+def differs(label: HumanLabel, relation: Relation | None) -> bool:
+    """Return whether a human label differs from a verdict, on the scale of the label."""
+    covered = "covered" if relation == "entailment" else "not covered"
+    return relation is not None and label not in (relation, covered)
+
+
+def labels_of(
+    human: HumanLabels | None, run: JudgedRun, index: str
+) -> Mapping[str, Mapping[str, HumanLabel]]:
+    """Return the human labels of one video by element id, then by rater.
+
+    In human files, the system is the run's name or the captions' model.
+    """
+    systems = ((human or {}).get((index, system)) for system in (run.name, run.model, None))
+    return next(filter(None, systems), {})
+
+
 def _judged(
-    run: JudgedRun,
-    annotation: Annotation,
-    human: Mapping[str, Mapping[str, HumanLabel]],
-    raters: Sequence[str],
+    card: VideoCard, human: Mapping[str, Mapping[str, HumanLabel]], raters: Sequence[str]
 ) -> dict[str, Any]:
-    index = annotation.index
-    fields: dict[str, Any] = {"status": status_of(run, index)}
-    if caption := run.captions.get(index):
-        fields["caption"] = caption.caption
-    if judgment := run.judgments.get(index):
-        fields |= {"reason": judgment.reason, "notes": judgment.notes}
-    relations = None
-    if scored := run.scored.get(index):
-        relations = [*chain.from_iterable(scored.relations)]
-        scores = run.scores.videos[index]
+    names = ("status", "reason", "caption", "notes", "candidate_events", "matches")
+    fields: dict[str, Any] = {name: getattr(card, name) for name in names}
+    elements = card.elements
+    if scores := card.scores:
+        votes = zip(*(one.votes for one in elements), strict=True)
         fields |= {
-            "candidate_events": scored.candidate_events,
-            "matches": scored.matches,
             "scores": [_numbers(scores[group]) if group in scores else None for group in GROUPS],
-            "verdicts": _letters(scored.relations),
-            "votes": [_letters(one.relations) for one in scored.repeats],
+            "verdicts": "".join(LETTERS[one.relation] for one in elements if one.relation),
+            "votes": ["".join(LETTERS[label] for label in of_repeat) for of_repeat in votes],
             "why": [
-                [place, text]
-                for place, text in enumerate(chain.from_iterable(scored.explanations or ()))
-                if text
+                [place, one.explanation] for place, one in enumerate(elements) if one.explanation
             ],
         }
-    if human:
-        fields["human"] = [
-            [
-                place,
-                raters.index(rater),
-                LETTERS[label],
-                int(differs(label, relations[place] if relations else None)),
-            ]
-            for place, element in enumerate(annotation.elements)
-            for rater, label in sorted(human.get(element, {}).items())
-        ]
+    fields["human"] = [
+        [place, raters.index(rater), LETTERS[label], int(differs(label, one.relation))]
+        for place, one in enumerate(elements)
+        for rater, label in sorted(human.get(one.id, {}).items())
+    ]
     return _full(**fields)
-
-
-def _letters(relations: Relations) -> str:
-    return "".join(LETTERS[label] for event in relations for label in event)
 
 
 def _numbers(one: VideoScore) -> list[int | str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from capeval.config import sample_folder
-from capeval.errors import CapevalError, InputError, UsageError
+from capeval.errors import InputError, UsageError
 from capeval.files.annotations import (
     ANNOTATIONS,
     VIDEO_LIST,
@@ -23,12 +22,7 @@ from capeval.files.annotations import (
     split_format,
     videos_of,
 )
-from capeval.files.captions import (
-    captions_hash,
-    captions_in_memory,
-    known_captions,
-    read_captions,
-)
+from capeval.files.captions import captions_hash, captions_in_memory, known_captions, read_captions
 from capeval.files.jsonl import (
     Stamp,
     read_bytes,
@@ -254,27 +248,6 @@ def annotations_named_by(path: Path) -> str | None:
     """Return the annotations of the run that a path is in, if they are known."""
     run = run_around(path)
     return run.annotations_in(run.read_manifest()) if run else None
-
-
-def files_read(
-    named: Sequence[Path], annotations: str | Path | None, runs: Path | None
-) -> list[Path]:
-    """Return the files that scores may be read from, so that none of them is overwritten.
-
-    Annotations in the format of a plugin may be a folder: then it is the folder.
-
-    Parameters
-    ----------
-    named : runs, judges' folders, or files
-    annotations : as given, besides the annotations that the runs name
-    runs : the folder of runs, if all of them are read
-    """
-    paths = [*named, *((run.path for run in RunFolder.all(runs)) if runs is not None else ())]
-    texts = {None if annotations is None else str(annotations)}
-    for path in paths:
-        with suppress(CapevalError):  # a damaged manifest: its reader says what is wrong with it
-            texts.add(annotations_named_by(path))
-    return [*named, *(annotations_file(text) for text in texts if text is not None)]
 
 
 def is_bundled(name: str) -> bool:

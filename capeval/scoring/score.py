@@ -17,7 +17,7 @@ from capeval.options import (
     annotations_option,
     command,
     declares,
-    ignore_unknown_option,
+    in_file,
     judge_option,
     on_notice_option,
     option,
@@ -41,6 +41,7 @@ class ScoreOptions:
     ----------
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     repeats : Use only the first N repeats. By default as many as were last requested.
+    ignore_unknown : Skip verdicts on videos without an annotation.
     out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
     layout : Write --out as a benchmark's own code does: tuna.
     """
@@ -52,7 +53,7 @@ class ScoreOptions:
     _: KW_ONLY
     judge: str | None = judge_option()
     repeats: int | None = option(None, metavar="N", min=1)
-    ignore_unknown: bool = ignore_unknown_option()
+    ignore_unknown: bool = in_file(False)
     out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     layout: Literal["tuna"] | None = option(None, panel=OUTPUT, metavar="NAME")
     runs: FilePath = runs_option()

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from capeval.errors import UsageError
-from capeval.files.jsonl import dumps, printable_json, write_output
+from capeval.files.jsonl import dumps, printable_json
 from capeval.files.tables import escape
 from capeval.show.table import LONGEST, Page, Row, Shown, Table, as_text, one_screen, print_pages
 from capeval.text import Loss, one_line
@@ -198,35 +198,7 @@ def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
         output.error(f"capeval: {line}")
 
 
-def write(result: Result, path: Path | str, form: Format = "json") -> None:
-    """Write a result in the format of the file's suffix; `form` is that of any other suffix."""
-    write_output(Path(path), result.rendered(form_for(Path(path), form)) + "\n")
-
-
 # ---- Formats -------------------------------------------------------------------------------------
-
-FORM_OF_SUFFIX: dict[str, Format] = {
-    ".csv": "csv",
-    ".json": "json",
-    ".md": "markdown",
-    ".tex": "latex",
-    ".txt": "table",
-}
-
-
-def form_for(path: Path, form: Format) -> Format:
-    """Return the format in which a file is written: by its suffix, or the one that was chosen.
-
-    Raises `UsageError` if another format than the suffix's was chosen; "table", the default, is no
-    choice.
-    """
-    of_suffix = FORM_OF_SUFFIX.get(path.suffix.lower(), form)
-    if form not in ("table", of_suffix):
-        raise UsageError(
-            f"--out: {path} has the suffix of another format than --format {form}; choose another "
-            "name, or omit --format"
-        )
-    return of_suffix
 
 
 def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:

@@ -14,11 +14,10 @@ import numpy as np
 
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
-from capeval.files.jsonl import check_json, check_output
+from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import caption_hash
 from capeval.files.ratings import LabelTable, RatingTable, load_human
 from capeval.options import (
-    OUTPUT,
     FilePath,
     Notices,
     annotations_option,
@@ -27,7 +26,6 @@ from capeval.options import (
     human_columns,
     judge_option,
     on_notice_option,
-    option,
     required,
     runs_option,
     takes,
@@ -37,12 +35,12 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import find_metric
 from capeval.schema import RELATIONS, Annotation, LabelScale, Relations
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, Signature, measures
-from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged
+from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.known_agreement import Agreement, store_agreement
 from capeval.scoring.scores import ByType, ResultModel
 from capeval.scoring.verdicts import JudgeIdentity
 from capeval.show.numbers import NOTHING, interval, percent, share
-from capeval.show.result import Result, write
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
 from capeval.stats.agreement import cohen_kappa, confusion_by_video
 from capeval.stats.calibration import FEW_LABELLED, FEWEST_LABELLED, Ends
@@ -62,7 +60,6 @@ class CalibrateOptions:
     run : A judged run, a judge's folder, a judgments.jsonl, or a TUNA result file.
     labels : Labels of some captions: a file of human labels, or another judge's verdicts (a judged
         run, a judge's folder or a judgments.jsonl).
-    out : Write the result to this file. By default calibrated.json beside the run's scores.json.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -73,7 +70,6 @@ class CalibrateOptions:
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] | None = annotations_option(
         note="Or `Annotation`s, or dicts."
     )
-    out: FilePath | None = option(None, panel=OUTPUT, metavar="FILE")
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()
 
@@ -405,40 +401,31 @@ def _warnings(labels: LabelSource) -> list[str]:
     return found
 
 
-@command("calibrate", "as_json", "form")
+@command("calibrate", "as_json")
 @takes(CalibrateOptions)
 def calibrate(o: CalibrateOptions) -> Calibrated:
     """Correct a judge's scores with labels of some captions.
 
     The labels are by human raters, or the verdicts of another judge. The labelled videos must be a
-    random sample of the judged videos. The kappa of the judge's verdicts with human labels is added
-    to the agreement.json in its folder.
+    random sample of the judged videos. The result of a run is written to calibrated.json, beside
+    its scores.json, and the kappa of the judge's verdicts with human labels to agreement.json.
 
     Raises
     ------
     InputError, UsageError
-        There are no labels of the run's captions, or `out` cannot be written.
+        There are no labels of the run's captions.
 
     Returns
     -------
     The contents of `calibrated.json`.
     """
-    runs = Path(o.runs)
-    judged = load_judged(o.run, runs=runs, judge=o.judge, annotations=o.annotations)
-    folder = JudgeFolder(judged.file.parent)
-    out = None if o.out is None else Path(o.out)
-    if out is None and judged.run:
-        out = folder.calibrated
-    if out is not None:
-        inputs = [*files_behind([judged]), find_metric(o.labels, runs)]
-        check_output(out, inputs, own=folder.calibrated.name)
-        check_json(out)
+    judged = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
     labels = _read_labels(judged, o)
     found = calibrated_scores(judged, labels)
-    if out is not None:
-        write(found, out)
-        if o.out is None:
-            o.on_notice(f"{out}: written")
-    if agreement := _agreement(judged, labels, found.labels):
-        store_agreement([folder.path], agreement, o.on_notice)
+    if judged.run:
+        folder = JudgeFolder(judged.file.parent)
+        write_atomic(folder.calibrated, found.rendered("json") + "\n")
+        o.on_notice(f"{folder.calibrated}: written")
+        if agreement := _agreement(judged, labels, found.labels):
+            store_agreement([folder.path], agreement, o.on_notice)
     return found

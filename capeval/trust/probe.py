@@ -13,27 +13,21 @@ import numpy as np
 
 from capeval.errors import UsageError
 from capeval.files.annotations import split_format
-from capeval.files.jsonl import check_output, write_atomic, write_jsonl
+from capeval.files.jsonl import write_atomic, write_jsonl
 from capeval.files.tables import csv_of_rows
 from capeval.judging.judge import Judged, JudgingSession
 from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.protocol import JudgingOptions, RunOptions
-from capeval.options import INPUTS, LIMITS, OUTPUT, command, declares, option, python_only
+from capeval.options import INPUTS, command, declares, option, python_only
 from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
-from capeval.runs.sources import (
-    SAMPLE,
-    Source,
-    annotations_file,
-    annotations_of,
-    run_name,
-)
+from capeval.runs.sources import SAMPLE, Source, annotations_of, run_name
 from capeval.schema import Caption, Scored
 from capeval.scoring.judged_run import load_judged
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import percent, share
-from capeval.show.result import Result, form_for, write
+from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
 from capeval.stats.video_ratios import design_effect, wilson
 from capeval.text import counted, one_line
@@ -57,7 +51,6 @@ class ProbeOptions(JudgingOptions):
     seed : The seed of videos and probes.
     run : The probes' run. By default the annotations' stem.
     runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
-    out : Write the result to this file.
     """
 
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] = option(
@@ -68,10 +61,8 @@ class ProbeOptions(JudgingOptions):
     seed: int = python_only(0, min=0)
     explain: bool = python_only(False)
     max_concurrency: int = python_only(64, min=1, max=4096)
-    timeout: float = option(120.0, panel=LIMITS, metavar="S", min=0.1, max=86_400)
     run: str | None = option(None, panel=INPUTS, metavar="NAME")
     runs: str | Path = python_only("probes")
-    out: str | Path | None = option(None, panel=OUTPUT, metavar="FILE")
 
 
 # ---- The probes as a run -----------------------------------------------------------------------
@@ -102,20 +93,16 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
 
     Each probe is judged against its video's annotation, under the probe's index.
     """
-    named, runs = o.annotations, Path(o.runs)
+    named = o.annotations
     annotations = annotations_of(named)
     if isinstance(named, str | Path):
-        read = [annotations_file(named)]
         name = o.run or split_format(named)[1].stem
     else:
-        read, name = [], o.run or "annotations"
+        name = o.run or "annotations"
     probes = build_probes(annotations, videos=o.count, seed=o.seed)
     if not probes:
         raise UsageError("no probe can be built: no video has a sentence that can be used")
-    if o.out is not None:
-        form_for(Path(o.out), "table")
-        check_output(Path(o.out), [runs / name, *read])
-    run = RunFolder(runs / run_name(name))
+    run = RunFolder(Path(o.runs) / run_name(name))
     captions = (
         {"index": one.index, "caption": one.caption, "model": MODEL, "edits": list(one.edits)}
         for one in probes
@@ -190,8 +177,8 @@ class Probing(Result, ResultModel):
         return [Page([table], notes=[where])]
 
 
-def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
-    """Compare a judge's verdicts with the known verdicts, and write `out`."""
+def compared(source: ProbeSource, judged: Judged) -> Probing:
+    """Compare a judge's verdicts with the known verdicts."""
     run = load_judged(judged.file.parent, annotations=source.annotations) if judged.file else None
     scored = run.scored if run else {}
     of_kind = {kind: [one for one in source.probes if one.kind == kind] for kind in KINDS}
@@ -202,7 +189,7 @@ def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
         one = kinds[kind]
         return (1.0, 1.0) if one.value is None or one.low is None else (one.value, one.low)
 
-    found = Probing(
+    return Probing(
         folder=str(source.run),
         judge=run.identity.judge if run else None,
         videos=len({probe.annotation.index for probe in source.probes}),
@@ -210,9 +197,6 @@ def compared(o: ProbeOptions, source: ProbeSource, judged: Judged) -> Probing:
         unscored=sum(one.unscored for one in kinds.values()),
         kinds={kind: kinds[kind] for kind in sorted(kinds, key=quality)},
     )
-    if o.out is not None:
-        write(found, o.out, "table")
-    return found
 
 
 def _kind_result(probes: Sequence[Probe], scored: Mapping[str, Scored]) -> KindResult:
@@ -253,10 +237,10 @@ class ProbingSession(JudgingSession):
         shared = {one.name for one in fields(RunOptions)} & {one.name for one in fields(o)}
         options = RunOptions(**{name: getattr(o, name) for name in shared})
         super().__init__(options, [target], opened)
-        self._given, self._source = o, source
+        self._source = source
 
     def value(self, results: Sequence[Judged]) -> Probing:
-        return compared(self._given, self._source, results[0])
+        return compared(self._source, results[0])
 
     def shown(self, results: Sequence[Judged]) -> Probing:
         return self.value(results)

@@ -402,7 +402,7 @@ class DecordDecoder(PyAVDecoder):
         super().__init__()
         if (found := _version("decord2")) is None:
             raise MissingExtra(
-                "decoding with decord needs decord2", otherwise=", or use --decoder pyav"
+                "decoding with decord needs decord2", otherwise=", or use the decoder pyav"
             )
         if _version("decord") is not None:
             raise UsageError(
@@ -425,7 +425,9 @@ class DecordDecoder(PyAVDecoder):
                 "MPEG-TS": form == "mpegts",
             }
         for kind in (name for name, is_it in kinds.items() if is_it):
-            raise VideoError(f"decord gives wrong frames of {kind}; use --decoder pyav", file=path)
+            raise VideoError(
+                f"decord gives wrong frames of {kind}; use the decoder pyav", file=path
+            )
         ours = super().read(path, policy, cancel=cancel)
         try:
             reader = decord.VideoReader(str(path), num_threads=1)

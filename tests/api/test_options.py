@@ -29,7 +29,6 @@ WRONG: list[tuple[str, Mapping[str, Any], str]] = [
         {"batch_size": "big"},
         "batch_size must be a valid integer or be 'auto', not 'big'",
     ),
-    ("sample_frames", {"sheet": __file__}, "exists and is not a PNG; name another file"),
     ("report", {"judged_runs": ["old"], "on_notice": "x"}, "on_notice must be callable, not 'x'"),
 ]
 

@@ -52,7 +52,8 @@ def helped(command: str) -> str:
         ("defaults.judge = 'm'\ncommands.judge.judge = 'n'", "probe", 'capeval.toml sets "m".'),
         ("defaults.base_url = 'http://me:secret@a'", "judge", 'sets "http://[hidden]@a".'),
         ("defaults.explain = true", "judge", "sets true."),
-        ("defaults.timeout = 7.5", "generate", "By default 300. capeval.toml sets 7.5."),
+        ("defaults.max_concurrency = 7", "generate", "By default 32. capeval.toml sets 7."),
+        ("defaults.timeout = 7.5", "generate", "runs, timeout (capeval.toml sets 7.5)."),
         ("commands.'mcq answer'.single = 'middle'", "mcq answer", 'sets "middle".'),
         ("defaults.annotations = 'a.json'", "check", 'capeval.toml sets "a.json".'),
     ],
@@ -74,6 +75,7 @@ def test_the_help_shows_what_the_file_sets(
         ("defaults = 3", "score old", "defaults: must be a table, not 3"),
         ("defaults.runs = true", "score old", "defaults.runs: must be text or a number, not tr"),
         ("defaults.repeats = 'x'", "score old", "defaults.repeats must be a valid integer"),
+        ("defaults.seed = -1", "compare old new", "defaults.seed must be greater than or"),
         ("defaults.repeats = 0", "score old", "defaults.repeats must be greater than"),
         ("defaults.judge = ''", "score old", "defaults.judge is empty"),
         ("defaults.base_url = ['a']", "judge old", 'base_url: must be text or a number, not ["a"]'),
@@ -83,7 +85,7 @@ def test_the_help_shows_what_the_file_sets(
         ("endpoints.'http://a/v1' = 3", ASK, 'endpoints."http://a/v1": must be the'),
         *(
             (f"defaults.{name} = true", "score old", f"defaults.{name}: cannot be set in a file")
-            for name in ("api_key", "force", "judge_serve", "max_cost", "ray", "replace_captions")
+            for name in ("api_key", "judge_serve", "max_cost", "ray", "replace_captions", "yes")
         ),
     ],
 )  # fmt: skip
@@ -108,6 +110,15 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
     # Probes are never among the runs.
     assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()
+
+
+def test_the_file_alone_sets_what_has_no_option(project: Path) -> None:
+    configure("runs = 'out/runs'".join(("[defaults]\n", "\nseed = 7\n")))
+    assert typed(project, "compare", "old", "new", "--json").json["settings"]["test"]["seed"] == 7
+    assert typed(project, "compare", "old", "new", "--seed", "3").code == 2
+    configure("[commands.frames]\ndecoder = 'x'")
+    done = typed(project, "frames", "clip.mp4")
+    assert (done.code, "decoder 'x' is not one of pyav, decord" in done.err) == (2, True)
 
 
 def test_a_refusal_says_which_of_the_options_was_not_typed(project: Path) -> None:

@@ -392,7 +392,7 @@ async def test_the_sample_is_judged_by_a_slow_server_with_two_slots(
         ran = await run_here(tmp_path, "judge", "sample", "--base-url", server.url, "--json")
     assert ran.code == 0, ran.err
     assert [scores["counts"]["scored"] for scores in ran.json.values()] == [10] * 3
-    assert ran.err.count("raise --timeout, or set --max-concurrency") == 1
+    assert ran.err.count("raise timeout in capeval.toml, or set --max-concurrency") == 1
 
 
 class Runs:

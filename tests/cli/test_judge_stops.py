@@ -34,7 +34,7 @@ def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
     work: Workspace, endpoint: object
 ) -> None:
     url, work.url = work.url, "http://127.0.0.1:9/v1"
-    refused = work.judge("--judge", "m", "--timeout", "1")
+    refused = work.judge("--judge", "m")
     assert refused.code == 2
     assert "cannot reach http://127.0.0.1:9/v1: ConnectionRefused" in refused.lines[-1]
     assert not (work.folder / "runs").exists()
@@ -66,7 +66,7 @@ def test_a_refused_generate_leaves_no_run_and_no_lock(
     before = sorted(work.folder.rglob("*"))
     refused = work.run(
         *("generate", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--limit", "2"),
-        *("--frames", "2", "--timeout", "1", *shard),
+        *("--frames", "2", *shard),
     )
     assert refused.code in (2, 3), refused.err
     assert [path for path in sorted(work.folder.rglob("*")) if "xdg" not in str(path)] == before

@@ -228,12 +228,13 @@ def test_a_run_that_is_judged_in_part_says_so_in_the_headline_and_in_a_notice() 
 
 @pytest.mark.usefixtures("ten")
 def test_json_is_the_comparison_alone_and_the_same_again() -> None:
-    arguments = ("old", "new", "--json", "--seed", "3", "--fail-under", "f1=-50")
+    Path("capeval.toml").write_text("commands.compare.seed = 3")
+    arguments = ("old", "new", "--json", "--fail-under", "f1=-50")
     # A process of its own has its own hashes, and so its own order of sets.
-    first = run_alone(Path(), "compare", *arguments, "--out", "c.json", PYTHONHASHSEED="1")
+    first = run_alone(Path(), "compare", *arguments, PYTHONHASHSEED="1")
     second = compare(*arguments)
     assert (first.code, first.err) == (0, "")
-    assert first.out == second.out == Path("c.json").read_text("utf-8")
+    assert first.out == second.out
     found = Comparison.model_validate_json(first.out)
     assert (found.settings["test"]["seed"], found.settings["test"]["resamples"]) == (3, 10_000)
     assert [(gate.gate, gate.passed) for gate in found.gates] == [("f1", True)]
@@ -312,12 +313,11 @@ GATE_MISTAKES = ["f1", "f2=-1", "sound.f1=-1", "f1=nan", "f1=-101"]
     ],
 )
 def test_mistakes_are_one_line_and_2(arguments: list[str], message: str) -> None:
-    done = compare(*arguments, "--out", "c.json")
+    done = compare(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("capeval: ")
     assert message in done.err
     assert done.err.count("\n") == 1
-    assert not Path("c.json").exists()
 
 
 # ---- Screens -------------------------------------------------------------------------------------

@@ -196,17 +196,6 @@ def test_json_has_every_number_of_scores_json_and_csv_those_of_its_tables() -> N
     assert remarked == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
 
 
-def test_out_writes_the_table_and_csv_the_records() -> None:
-    make_run("mine", GOOD)
-    code, out, err = typed("--published", "--out", "deep/board.csv")
-    assert (code, err) == (0, "")
-    assert out.startswith("mine: F1 100.0 ")
-    assert out.endswith("\nWritten: deep/board.csv\n")
-    assert Path("deep/board.csv").read_text() == typed("--published", "--format", "csv")[1]
-    typed("--published", "--out", "board.txt")
-    assert "LLaVA-OV-72B" in Path("board.txt").read_text()
-
-
 def test_sections_of_two_efforts_of_one_judge_have_two_titles() -> None:
     for effort in (None, "low"):
         make_run(f"run-{effort}", GOOD, by=BY.model_copy(update={"reasoning": effort}))

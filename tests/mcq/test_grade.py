@@ -385,16 +385,15 @@ def test_a_run_is_graded_by_its_name_and_keeps_its_grades() -> None:
 
 def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
     run = answered("elsewhere")
-    capeval.mcq_grade(run, resamples=99, out="other.md")
-    assert (not (run / "grades.json").exists(), Path("other.md").is_file()) == (True, True)
-    assert Path("other.md").read_text().startswith("**Accuracy**")
+    capeval.mcq_grade(run, resamples=99, out="other.json")
+    assert (not (run / "grades.json").exists(), Path("other.json").is_file()) == (True, True)
     capeval.mcq_grade(run / "responses.jsonl", resamples=99)
     assert (run / "grades.json").is_file()
     (run / "grades.json").unlink()
     (run / "responses.jsonl").rename(run / "theirs.jsonl")
     capeval.mcq_grade(run / "theirs.jsonl", resamples=99)
     assert not (run / "grades.json").exists()
-    with pytest.raises(UsageError, match=r"are written as \.json, \.md, \.tex or \.txt"):
+    with pytest.raises(UsageError, match=r"the result is written as \.json"):
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
 
 

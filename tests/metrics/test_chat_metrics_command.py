@@ -26,6 +26,7 @@ VIDEOS = 6
 def write(folder: Path) -> Path:
     """Two systems, each with an empty caption; half of the references list their events."""
     folder.mkdir(exist_ok=True)
+    (folder / "capeval.toml").write_text(f"commands.metrics.max_concurrency = {AT_ONCE}")
     references = []
     for n in range(VIDEOS):
         text = f"A dog number{n} barks. The dog runs away. The camera pans left."
@@ -46,7 +47,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def options(url: str) -> tuple[str, ...]:
-    return (*COMMAND, "--base-url", url, "--max-concurrency", str(AT_ONCE))
+    return (*COMMAND, "--base-url", url)
 
 
 async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:

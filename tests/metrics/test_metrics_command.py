@@ -149,7 +149,6 @@ FAULTS: list[tuple[list[str], str]] = [
     (["--references", "r.json"], "--references is for --candidates"),
     (["sample", *FILES[1:5]], "measure runs, or --candidates with --references, not both"),
     (["sample", "--out", "x.jsonl"], "--out is for one run"),
-    (["sample", "--system", "s"], "--system names the system of --candidates"),
     ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
     ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is not a metrics.jsonl"),
     (["--candidates", "c.json", "--references", "other.json"], "no caption is known to the"),

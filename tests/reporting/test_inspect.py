@@ -49,7 +49,7 @@ def judged(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -
 
 @pytest.fixture(autouse=True)
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Two judged runs of four videos, and labels of two human raters."""
+    """Two judged runs of four videos."""
     monkeypatch.chdir(tmp_path)
     write_annotations(Path(), VIDEOS)
     first = scored(
@@ -66,28 +66,19 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     judged("mine", {"V1": HOSTILE, "V2": "A cat sleeps.", "V3": " "}, [first, unscored])
     captions = {"V1": "A dog runs.", "V2": "A dog."}
     judged("other", captions, [scored("V1", "++0 +", provenance=RULES), scored("V2", "++")])
-    rows = [
-        ("V1", "mine", "1.1", "ann", "entailment"),
-        ("V1", "mine", "1.1", "[b]bob", "contradiction"),
-        ("V1", "mine", "1.2", "ann", "lack"),
-    ]
-    text = "\n".join(",".join(row) for row in rows)
-    Path("human.csv").write_text(f"video_id,system,element_id,rater,label\n{text}\n")
 
 
 def test_the_card_explains_the_score() -> None:
-    said = typed("inspect", "mine", "V1", "--human", "human.csv", columns=80).out
+    said = typed("inspect", "mine", "V1", columns=80).out
     lines = [" ".join(line.split()) for line in said.splitlines()]
     assert (
         lines[0] == "V1 in mine: F1 46.2, precision 60.0, recall 37.5, judged by judge-model-2024."
     )
     for line in (
-        "Human raters labelled 2 elements and differ from the judge on 1.",
         "- match: repaired",
         "event 1 1 A dog \\x1b[31mruns.",
         "none 3 It is [b]late[/b].",
         "all 3 3 2 8 60.0 37.5 46.2",
-        "≠ ✗ contradicted",
     ):
         assert any(line in one for one in lines), line
     assert typed("inspect", "mine", "V2").lines == []
@@ -97,22 +88,21 @@ def test_the_card_explains_the_score() -> None:
 
 @pytest.mark.parametrize("columns", [20, 300])
 def test_nothing_can_act_on_a_terminal_and_no_number_is_cut(columns: int) -> None:
-    text = typed("inspect", "mine", "V1", "--human", "human.csv", columns=columns).out
+    text = typed("inspect", "mine", "V1", columns=columns).out
     assert all(c.isprintable() or c == "\n" for c in text)
     words = text.replace("\n", "").replace(" ", "")
     assert all(one in words for one in ("[red]", r"\x1b", "60.0", "37.5", "46.2", "100.0"))
 
 
 def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> None:
-    card = capeval.inspect("mine", "V1", human="human.csv")
-    assert typed("inspect", "mine", "V1", "--human", "human.csv", "--json").json == card.as_json()
-    shown = typed("inspect", "mine", "V1", "--human", "human.csv", columns=100).out
+    card = capeval.inspect("mine", "V1")
+    assert typed("inspect", "mine", "V1", "--json").json == card.as_json()
+    shown = typed("inspect", "mine", "V1", columns=100).out
     assert str(card) == "\n".join(line.rstrip() for line in shown.rstrip().split("\n"))
     assert (card.run, card.caption, card.matches) == ("mine", HOSTILE, (1, 1, None))
     assert card.events[0].matched == (1, 2)
     first = card.elements[0]
     assert (first.id, first.relation, first.votes) == ("1.1", "entailment", ("entailment",) * 3)
-    assert first.human == {"ann": "entailment", "[b]bob": "contradiction"}
     assert card.scores["all"].f1 == pytest.approx(6 / 13)
     assert typed("inspect", "mine", "V4", "--json").json["status"] == "uncaptioned"
 
@@ -123,11 +113,9 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
         (["mine", "V11"], 'annotations.json: has no video "V11"; did you mean "V1"?'),
         (["mien", "V1"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
         (["mine", "V1", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
-        (["mine", "V1", "--human", "ratings.csv"], "--human needs labels of elements"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
-    Path("ratings.csv").write_text("video_id,system,score\nV1,mine,3\n")
     shown = typed("inspect", *arguments)
     assert (shown.code, shown.out) == (2, "")
     assert shown.err.startswith("capeval: ")

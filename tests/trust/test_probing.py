@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,9 +146,8 @@ def test_other_probes_need_another_run() -> None:
     with pytest.raises(InputError, match="has different captions from the probes of 4 videos"):
         capeval.probe(judge="lexical", count=4)
     assert capeval.probe(judge="lexical", count=4, run="four").videos == 4
-    found = capeval.probe(SAMPLE[:2], judge="lexical", out="found.json")
+    found = capeval.probe(SAMPLE[:2], judge="lexical")
     assert found.folder == "probes/annotations"
-    assert json.loads(Path("found.json").read_bytes()) == found.model_dump(mode="json")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,6 @@ def test_other_probes_need_another_run() -> None:
     [
         ({"annotations": []}, "no probe can be built"),
         ({"count": 0}, "count must be greater than or equal to 1"),
-        ({"out": "probes/sample/labels.csv"}, "is one of the files to be read"),
     ],
 )
 def test_usage(given: dict[str, Any], message: str) -> None:

@@ -337,7 +337,7 @@ def test_a_decoder_that_is_missing_or_twice_there_says_what_to_do(
             raise PackageNotFoundError from None
 
     monkeypatch.setattr("capeval.video.decoding.version", version)
-    with pytest.raises(MissingExtra, match=r"needs decord2 .*or use --decoder pyav"):
+    with pytest.raises(MissingExtra, match=r"needs decord2 .*or use the decoder pyav"):
         decoder_named("decord")
     found |= {"decord2": "3.4.0", "decord": "0.6.0"}
     with pytest.raises(UsageError, match=r"are both installed.* pip uninstall decord decord2"):
