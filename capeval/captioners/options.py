@@ -69,7 +69,10 @@ class FramesOptions(CaptionerOptions):
     ray : A Ray cluster's address; local starts one.
     """
 
-    rules: ClassVar = (Rule("ray", "serve", "--ray and --serve exclude each other; choose one"),)
+    rules: ClassVar = (
+        *CaptionerOptions.rules,
+        Rule("ray", "serve", "--ray and --serve exclude each other; choose one"),
+    )
 
     _: KW_ONLY
     frames: "str | int | FrameReader | None" = frames_option()

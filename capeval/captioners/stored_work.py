@@ -173,7 +173,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     to_do : the verb of the work, such as "caption"
     outdated : the notice about items whose stored reply is no longer valid
     tokens : the expected tokens of a reply; None for those of a caption
-    shard : the part of this process; None for all
     videos : the folder of the videos; None if the model sees none
     items : the video of each item, in order
     selected : the items that filters leave, for all shards

@@ -289,6 +289,8 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
     targets = Targets(Path(o.runs), known, ignore_unknown=False)
     found = targets.named(o.sampled_runs, "sampling", o.on_notice)
     sources = [*work_on(found, lambda target: target.load(), o.on_notice)]
+    for source in sources:
+        source.check()
     first = sources[0]
     read = [annotations_file(source.annotations_path) for source in sources]
     for name in ("key.csv", "sheet.html"):

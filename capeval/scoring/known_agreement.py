@@ -16,7 +16,6 @@ from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded
-from capeval.stats.correlation import STATISTICS
 from capeval.stats.values import GroupingName
 from capeval.text import counted, listed, one_line
 
@@ -50,6 +49,8 @@ class Agreement(ResultModel):
     date: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
     def __str__(self) -> str:
+        from capeval.stats.correlation import STATISTICS  # most runs have no agreement
+
         known = STATISTICS.get(self.statistic)
         way = f", {self.grouping}" if self.grouping else ""
         return (
