@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
@@ -187,6 +187,7 @@ VALUES = st.recursive(
 ).filter(lambda found: isinstance(found, list | dict))
 
 
+@settings(max_examples=40)
 @given(VALUES, VALUES, st.text(max_size=9))
 def test_a_second_answer_is_asked_again(first: Any, second: Any, between: str) -> None:
     assert value(json.dumps(first)) == first

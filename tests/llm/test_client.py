@@ -116,7 +116,7 @@ async def test_a_call_that_waits_for_its_turn_uses_up_no_patience() -> None:
         return failure(500)
 
     # Patience is shorter than the work.
-    more: dict[str, Any] = {"latency": 0.1, "max_concurrency": 2, "patience": 1.0}
+    more: dict[str, Any] = {"latency": 0.05, "max_concurrency": 2, "patience": 0.7}
     async with served(fail_once, **more) as (_, client):
         await asyncio.gather(*(client.complete(ask_for(str(n))) for n in range(30)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, UsageError
@@ -258,6 +258,7 @@ def test_parquet_is_read_as_json_is(record: dict[str, Any]) -> None:
 LISTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=2)
 
 
+@settings(max_examples=40)
 @given(LISTS, st.data())
 def test_a_list_is_what_python_prints_and_a_lost_comma_never_fuses_items(
     items: list[str], data: st.DataObject

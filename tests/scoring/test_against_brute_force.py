@@ -151,7 +151,7 @@ def values_of(result: Scores) -> dict[str, object]:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(judged_sets(smallest=2), st.randoms(use_true_random=False))
 def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: object) -> None:
     videos, judgments = judged
@@ -160,7 +160,7 @@ def test_order_of_videos_and_judgments_does_not_matter(judged: Set, random: obje
     assert values_of(scores(videos[::-1], judgments)) == values_of(before)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(judged_sets(smallest=1))
 def test_failed_videos_change_nothing_but_the_counts(judged: Set) -> None:
     videos, judgments = judged

@@ -84,7 +84,7 @@ def test_alpha_is_the_published_one(level: Level, published: float) -> None:
 )
 # Without the last video alpha is the next number after 1.
 @example([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 3.5], [3.5, 3.5, GAP]])
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_alpha_is_krippendorffs(level: Level, ratings: list[list[float]]) -> None:
     oracle = pytest.importorskip("krippendorff")
     values = np.array(ratings).T
