@@ -90,7 +90,6 @@ class Page:
         await asyncio.wait_for(self._loaded.wait(), 30)
 
     async def ask(self, expression: str) -> Any:
-        """Return what an expression is in the page."""
         reply = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

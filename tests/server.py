@@ -82,7 +82,6 @@ def failure(
     param: str | None = None,
     headers: dict[str, str] | None = None,
 ) -> web.Response:
-    """An error in OpenAI's own form."""
     body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
     return web.json_response(body, status=status, headers=headers)
 
@@ -241,7 +240,6 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Serve until killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0.0)

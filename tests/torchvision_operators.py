@@ -20,7 +20,6 @@ _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 def define() -> None:
-    """Define the operators, if torch has no CUDA and they are not there."""
     import torch
 
     if torch.version.cuda is not None:

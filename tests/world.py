@@ -43,12 +43,10 @@ class Said(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stderr."""
         return self.err.splitlines()
 
     @property
     def json(self) -> Any:
-        """The JSON value on stdout."""
         return json.loads(self.out)
 
 
@@ -120,7 +118,6 @@ def run(cwd: Path, *arguments: str, **variables: str) -> Said:
 
 
 async def start(cwd: Path, *arguments: str, **variables: str) -> asyncio.subprocess.Process:
-    """Start `capeval` in a process of its own."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "capeval", *arguments),
         cwd=cwd,
@@ -135,12 +132,10 @@ async def start(cwd: Path, *arguments: str, **variables: str) -> asyncio.subproc
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write_lines(file: Path, values: Iterable[Any]) -> Path:
-    """Write values as JSON lines; return the file."""
     file.write_text("".join(json.dumps(one) + "\n" for one in values), encoding="utf-8")
     return file
 

@@ -35,8 +35,6 @@ def request(index: str = "V1", frames: Any = FRAMES) -> CaptionRequest:
 
 
 class Endpoint:
-    """A captioner at a loopback server."""
-
     def __init__(self, tmp_path: Path) -> None:
         self.cache = ReplyCache(tmp_path / "replies.sqlite")
         self.meter = Meter()

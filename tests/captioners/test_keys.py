@@ -29,7 +29,6 @@ def configure(text: str, folder: Path = Path()) -> None:
 
 
 async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> str:
-    """Open the captioner, make its first call, and return the key that the server got."""
     chosen = GenerateOptions(model, cache="cache.sqlite", **choice)  # type: ignore[arg-type]
     async with open_captioner(chosen) as opened:
         asker = opened.captioner.asker  # type: ignore[attr-defined]

@@ -27,8 +27,6 @@ from tests.world import FakeCaptioner, FakeReader, captioned
 
 
 class Notes:
-    """What was recorded."""
-
     def __init__(self) -> None:
         self.outcomes: dict[str, Captioned | Uncaptioned] = {}
 

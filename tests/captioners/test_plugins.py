@@ -30,7 +30,6 @@ PLUGIN = """
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Install a package of one module, `own_vlm`, with its entry points."""
     monkeypatch.chdir(tmp_path)
     with ExitStack() as stack:
 

@@ -53,7 +53,6 @@ def served(tmp_path: Path) -> Served:
 
 
 def ended(work: Served) -> bool:
-    """Wait until no process of a server is left; there was one."""
     assert work.pids
     wait_until(lambda: not work.alive())
     return True

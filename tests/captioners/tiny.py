@@ -79,14 +79,12 @@ def request(
 
 
 def captioned(outcomes: Sequence[Captioned | Uncaptioned]) -> list[Captioned]:
-    """Return captions, of which none may be missing."""
     good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
     assert len(good) == len(outcomes), outcomes
     return good
 
 
 def make(family: str, folder: Path) -> Path:
-    """Save a tiny checkpoint of `family` under `folder`."""
     torch.manual_seed(7)
     target = folder / family
     _MAKERS[family](target)

@@ -38,7 +38,6 @@ def configure(text: str) -> None:
 
 
 def helped(command: str) -> str:
-    """The help of a command, without its frames and line ends."""
     shown = typed(Path(), *command.split(), "--help")
     assert shown.code == 0, shown.err
     return " ".join(shown.out.replace("│", " ").split())

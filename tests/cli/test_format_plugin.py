@@ -48,7 +48,6 @@ SCENES = "v1 | A dog runs. | a dog runs | 3\nv2 | A cat sleeps. | a cat sleeps |
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with captions, annotations in the format, and the package that reads it."""
     points = "".join(f"{name} = {target}\n" for name, target in FORMATS.items())
     install(tmp_path, "scenes_reader", READER, f"[capeval.formats]\n{points}")
     (tmp_path / "scenes.txt").write_text(SCENES)

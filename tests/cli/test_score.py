@@ -44,7 +44,6 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tuna(index: str, labels: str) -> dict[str, Any]:
-    """A three-stage result of the TUNA repository."""
     (video,) = [each for each in VIDEOS if each.index == index]
     pairs = zip(video.events, scored(index, labels).relations, strict=True)
     return {

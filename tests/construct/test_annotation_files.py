@@ -51,13 +51,11 @@ def draft(index: str, annotator: str, events: Events = ALL, **fields: Any) -> Dr
 
 
 def export(name: str, *drafts: Draft) -> str:
-    """Write what a review page would export; return the file's name."""
     Path(name).write_text(json.dumps([one.model_dump(mode="json") for one in drafts]))
     return name
 
 
 def agreement(first: Sequence[Draft], second: Sequence[Draft]) -> dict[str, Any]:
-    """Return the record of the one pair of annotators."""
     said = here("annotate", "agree", export("a.json", *first), export("b.json", *second), "--json")
     assert (said.code, said.err) == (0, "")
     (record,) = said.json
@@ -174,7 +172,6 @@ def merge(*files: str) -> Said:
 
 
 def withdrawn(**fields: Any) -> Draft:
-    """Return what ann exports of v1 after withdrawing a confirmation."""
     value = draft("v1", "ann", **fields).model_dump()
     value["events"][0]["visual_elements"][1]["confirmed_by"] = ()
     return Draft.model_validate(value)

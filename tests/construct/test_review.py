@@ -24,7 +24,6 @@ def listed(folder: Path, count: int) -> None:
 
 
 def pages(folder: Path) -> dict[str, list[str]]:
-    """Return the videos of each page."""
     found = {}
     for file in sorted((folder / "review").iterdir()):
         (data,) = re.findall('id="data">(.*?)</script>', file.read_text(encoding="utf-8"))

@@ -89,7 +89,6 @@ async def reviewed(page: Page, file: Path) -> Draft:
 
 
 async def write(page: Page, text: str, *, over: bool = False) -> None:
-    """Type a text into the field that is edited, and commit it."""
     if over:
         await page.press("a", control=True)
     await page.call("Input.insertText", text=text)
@@ -97,7 +96,6 @@ async def write(page: Page, text: str, *, over: bool = False) -> None:
 
 
 async def to(page: Page, content: str) -> None:
-    """Go to a row with the arrows."""
     for key in ("ArrowUp", "ArrowDown"):
         for _ in range(await page.ask("boxes().length") + 1):
             if await page.ask(HERE) == content:

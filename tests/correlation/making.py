@@ -19,7 +19,6 @@ LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
 def correlate(folder: Path, *arguments: str) -> Said:
-    """Type `capeval correlate` in a folder."""
     return typed(folder, "correlate", *arguments)
 
 
@@ -38,7 +37,6 @@ def make_run(
     captions: Mapping[str, str] | None = None,
     **manifest: Any,
 ) -> Path:
-    """Write a judged run and return its folder."""
     run = folder / "runs" / name
     (run / judge).mkdir(parents=True)
     texts = captions or {one.index: "A dog runs." for one in judgments}

@@ -14,14 +14,12 @@ __all__ = ["annotated", "annotation_of", "record", "save_workbook"]
 
 
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
-    """One annotated video, as its file has it."""
     element = {"content": "A dog runs.", "type": "action", "weight": 3}
     events = [{"event": "A dog runs.", "visual_elements": [element]}]
     return {"index": index, "events": events} | fields
 
 
 def annotated(*indexes: str) -> tuple[Annotation, ...]:
-    """Annotated videos of these indexes."""
     return tuple(Annotation.model_validate(record(index)) for index in indexes)
 
 

@@ -29,7 +29,6 @@ BY_FIELD = {
 
 
 def published(folder: Path, events: object = EVENTS, **fields: object) -> Path:
-    """Write one annotated video, one question and the archive, in the benchmark's own files."""
     row = {
         "video": "TUNA_0001",
         "visual_characteristic": "High-Dynamic, Multi-Scene",

@@ -33,6 +33,5 @@ PLAIN = PromptSet(
 def judge_of(
     client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
 ) -> LLMJudge:
-    """A judge that asks a client."""
     asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
     return LLMJudge(Chat(asker, "judge-model"), prompts)

@@ -161,7 +161,6 @@ PARTS = (
 
 
 def checked_out(folder: Path, text: str = CHECKOUT) -> str:
-    """Write the file of prompts of a checkout, and return the name of the set."""
     file = folder / "evaluation" / "tool" / "prompt.py"
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")

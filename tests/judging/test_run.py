@@ -45,11 +45,9 @@ class Done:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The stored verdicts."""
         return [json.loads(line) for line in self.folder.judgments.read_text().splitlines()]
 
     def rescored(self, **options: Any) -> Scores:
-        """The scores of the stored verdicts."""
         return load_judged(self.folder.path, annotations=ANNOTATIONS, **options).scores
 
 

@@ -82,7 +82,6 @@ def tokens(text: str) -> int:
 
 
 def counting(request: ChatRequest) -> ChatReply:
-    """Reply as the responder does."""
     prompt = str(request.messages[0]["content"])
     text = reply_to(prompt, request.repeat)
     usage = Usage(calls=1, input_tokens=len(prompt) // 4, output_tokens=tokens(text))

@@ -26,7 +26,6 @@ DAMAGED = b"this is no database" * 1000
 
 
 def asked(text: str = "hello", model: str = "m") -> RequestIdentity:
-    """The identity of a request."""
     message = {"role": "user", "content": text}
     return identify(ChatRequest(model, (message,), 10), "http://judge/v1")
 

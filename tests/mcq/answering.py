@@ -23,7 +23,6 @@ TYPES = ("count", "direction", "rotation", "shape&trend", "velocity&frequency", 
 
 
 def tomato_folder(folder: Path, each: int = 2) -> Path:
-    """Write TOMATO's six files and, beside them, the videos; return the folder of the files."""
     data = folder / "data"
     data.mkdir(parents=True)
     for place, name in enumerate(TYPES):
@@ -48,7 +47,6 @@ def tomato_folder(folder: Path, each: int = 2) -> Path:
 
 
 def own_folder(folder: Path, *questions: dict[str, Any]) -> Path:
-    """Write a user's own questions with clips for their videos; return the file."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
         {"id": f"q{n}", "video": "ball", "question": "Where?", "options": OPTIONS, "answer": "A"}
@@ -62,7 +60,6 @@ def own_folder(folder: Path, *questions: dict[str, Any]) -> Path:
 
 
 def seen(request: dict[str, Any]) -> list[int]:
-    """Return the numbers of the frames in a request, in its order."""
     content = request["messages"][-1]["content"]
     if isinstance(content, str):
         return []
@@ -75,7 +72,6 @@ def seen(request: dict[str, Any]) -> list[int]:
 
 
 def text_of(request: dict[str, Any]) -> str:
-    """Return the text of a request's last message."""
     content = request["messages"][-1]["content"]
     return content if isinstance(content, str) else str(content[-1]["text"])
 

@@ -32,7 +32,6 @@ def tomato_line(number: int, response: str | None) -> dict[str, Any]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder of results as TOMATO's code writes it."""
     for folder in ("count+human", "rotation+object"):
         place = tmp_path / "results" / folder / "16"
         place.mkdir(parents=True)
@@ -168,7 +167,6 @@ TOMATO = [question_files.harness(id=f"visual_cues_{n}", answer=1) for n in range
 
 
 def of_vlmevalkit(benchmark: str) -> pandas.DataFrame:
-    """Return predictions as VLMEvalKit makes them, or its copy in TUNA's repository."""
     if benchmark == "tuna":
         frame = pandas.DataFrame(TUNA)
         frame["answer"] = "right"

@@ -356,7 +356,6 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(tmp_path: Path) -> 
 
 
 def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
-    """Write a run with one reply for each character."""
     folder = Path(place)
     folder.mkdir(parents=True)
     options = {"options": ["left", "right"], "frames": {}}

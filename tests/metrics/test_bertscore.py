@@ -40,8 +40,6 @@ REFERENCES = {
 
 
 class Measure:
-    """Measures candidates and keeps what was written."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.file, self.notices = folder, folder / "m.jsonl", list[str]()
 
@@ -80,7 +78,6 @@ class Measure:
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    """Makes a tiny text encoder of a family, once a session for each tokenizer."""
     return cache(lambda family, **tokenizer: save(
         family, tmp_path_factory.mktemp("encoders"), **tokenizer
     ))  # fmt: skip

@@ -21,7 +21,6 @@ BY = Provenance(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@abcdef")
 
 
 def texts(plain: Annotation, text: str) -> Annotation:
-    """The annotation with all its sentences replaced."""
     value = plain.model_dump()
     for event in value["events"]:
         event["event"] = text
@@ -88,7 +87,6 @@ def run(
     videos: tuple[Annotation, ...] = VIDEOS,
     **fields: Any,
 ) -> JudgedRun:
-    """A judged run that no file holds."""
     texts_of = _CAPTIONS if captions is None else captions
     made = judged() if judgments is None else judgments
     return JudgedRun(

@@ -77,7 +77,6 @@ SCATTER = Scatter(
 
 
 def points(container: Any) -> list[tuple[float, float]]:
-    """The marks of error bars."""
     return [(float(x), float(y)) for x, y in container[0].get_xydata()]
 
 

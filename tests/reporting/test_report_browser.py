@@ -41,8 +41,6 @@ def other() -> JudgedRun:
 
 
 class Opened:
-    """The page of a report, and how to open another."""
-
     def __init__(self, page: Page, folder: Path) -> None:
         self.page, self.file = page, folder / "report.html"
         self.ask, self.press, self.click = page.ask, page.press, page.click
@@ -59,7 +57,6 @@ class Opened:
             await self.page._loaded.wait()
 
     async def each(self, selector: str, field: str = "textContent") -> list[Any]:
-        """A field of every element of a selector."""
         script = f"[...document.querySelectorAll('{selector}')].map((one) => one.{field})"
         found: list[Any] = await self.ask(script)
         return found

@@ -26,7 +26,6 @@ LABELS = {"sample_01": "+0 -", "broken": "+"}
 
 
 def judge(run: str, name: str = "lexical-2", labels: dict[str, str] | None = None) -> None:
-    """A judged run in the working folder."""
     by = Provenance(judge=name, prompts=None, baseline=name == "lexical-2")
     made = [scored(i, row, provenance=by) for i, row in (labels or LABELS).items()]
     make_run(Path(), run, [*made], judge=name)

@@ -43,8 +43,6 @@ def words_of(page: str) -> str:
 
 
 class Attributes(HTMLParser):
-    """What elements a page has, and the names of all their attributes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tags: Counter[str] = Counter()

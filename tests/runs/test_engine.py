@@ -86,7 +86,6 @@ class Squaring(ResumableTask[Plan[Squared], Squared]):
 async def done(
     work: Squaring, progress: Progress | None = None
 ) -> Finished[Plan[Squared], Squared]:
-    """Lock, plan and execute."""
     with Locks() as locks:
         plan, lock = locks.begin(work)
         with lock:

@@ -58,6 +58,5 @@ def scores(
     *,
     captioned: int | None = None,
 ) -> Scores:
-    """Score judgments of some videos."""
     captioned = len(judgments) if captioned is None else captioned
     return score_judgments(annotations, judgments, captioned=captioned)

@@ -35,7 +35,6 @@ CODERS = [
 
 
 def matrices(pairs: list[tuple[str, str]]) -> Floats:
-    """Return the confusion matrices of three videos."""
     truth, given_ = zip(*pairs, strict=True)
     return confusion_by_video(truth, given_, LABELS, np.arange(len(pairs)) % 3)
 

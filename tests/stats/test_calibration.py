@@ -13,7 +13,6 @@ STUDIES = 1_500
 
 
 def first(human: Floats, labelled: int) -> Floats:
-    """Return human scores of the first videos alone."""
     return np.where(np.arange(len(human)) < labelled, human, np.nan)
 
 

@@ -17,7 +17,6 @@ SAMPLE = annotations_of("sample")
 
 
 def video(*events: Any, kind: str = "action", index: str = "v") -> Annotation:
-    """An annotation of events of sentences, or of sentences with their types."""
     made = []
     for sentences in events:
         pairs = [(one, kind) if isinstance(one, str) else one for one in sentences]

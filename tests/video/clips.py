@@ -46,7 +46,6 @@ def numbered(frame: NDArray[np.uint8]) -> int:
 
 
 def numbers(frames: NDArray[np.uint8]) -> list[int]:
-    """Read the numbers of all pictures."""
     return [numbered(frame) for frame in frames]
 
 
