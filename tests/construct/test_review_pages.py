@@ -327,35 +327,6 @@ async def test_only_what_differs_is_decided(opened: Opened, tmp_path: Path) -> N
     assert all(one.other is None for one in found.elements)
 
 
-async def test_differences_are_decided_in_the_right_event(opened: Opened, tmp_path: Path) -> None:
-    run, rain, wet = element("A man runs."), element("It rains hard."), element("The road is wet.")
-    sides = {
-        "ann": [("A man runs by.", [run, rain]), ("Water is everywhere.", [wet])],
-        "bob": [("A man runs by.", [run | {"weight": 3}]), ("Water is everywhere.", [rain, wet])],
-    }
-    for name, events in sides.items():
-        for _, elements in events:
-            elements[:] = [one | {"confirmed_by": [name]} for one in elements]
-        made = draft(events, annotator=name, exported="2026-10-05")
-        (tmp_path / f"{name}.json").write_text(json.dumps([made]))
-    done = typed(tmp_path, "annotate", "review", ".", "--differences", "ann.json,bob.json")
-    assert done.code == 0, done.err
-    async with opened("differences-ann-bob") as page:
-        others = "[...document.querySelectorAll('.other')].map((one) => one.textContent)"
-        assert await page.ask(others) == ["weight 2 → bob: 3", "bob: in event 2"]
-        await page.press("a")
-        assert await page.ask(STATUS) == "2 differences are left to decide."
-        await page.click("summary")
-        await page.press("ArrowDown", "c", "x")
-        found = await reviewed(page, tmp_path / "differences-ann-bob.json")
-    assert found.open == []
-    assert [[one.content for one in event.visual_elements] for event in found.events] == [
-        ["A man runs."],
-        ["It rains hard.", "The road is wet."],
-    ]
-    assert found.elements[0].weight == 2
-
-
 async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Path) -> None:
     options = ["A man runs.", "A man sits.", "It rains.", "It snows."]
     common = {"video": "clip.mp4", "options": options, "answer": "B"}

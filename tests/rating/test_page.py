@@ -21,7 +21,6 @@ from tests.rating.rating_examples import HOSTILE, annotation
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
-WIDE = "document.documentElement.scrollWidth > innerWidth"
 GIVEN = (
     "Object.fromEntries([...document.querySelectorAll('.element')].map((box) => "
     "[box.querySelector('.kind').textContent.split(' ')[0], "
@@ -118,25 +117,6 @@ async def test_keys_past_a_captions_end_change_nothing_until_a_move_is_made(page
     assert (await page.ask(GIVEN))["2.1"] == "lack"
 
 
-async def test_keys_rate_only_where_they_should(page: Page) -> None:
-    await page.click("#rater")
-    await page.press(*"elc 123")
-    assert await page.ask("at('rater').value") == "elc 123"
-    assert await page.ask("state.labels.size") == 0
-    # After a click on the help, keys work; a key that is held down gives one label.
-    await page.click("summary")
-    await to_first_caption_of_three(page)
-    given = {"key": "1", "text": "1", "windowsVirtualKeyCode": 49}
-    for repeated in (False, True, True):
-        await page.call("Input.dispatchKeyEvent", type="keyDown", autoRepeat=repeated, **given)
-    assert await page.ask("state.labels.size") == 1
-    await page.click("#keys")
-    await page.press("1")
-    assert await page.ask("state.labels.size") == 1
-    await page.click(".element:nth-of-type(2) .choice .lack, .choice .lack")
-    assert "lack" in (await page.ask(GIVEN)).values()
-
-
 async def test_work_survives_a_reload(page: Page) -> None:
     assert await page.ask("localStorage.length") == 0
     await page.click("#rater")
@@ -207,24 +187,6 @@ async def test_hostile_text_stays_text(page: Page) -> None:
     assert await page.ask("document.querySelector('.content').textContent") == HOSTILE
     assert await page.ask("document.querySelectorAll('img, b, #caption *, .content *').length") == 0
     assert await page.ask("document.scripts.length") == 2
-
-
-async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
-    nameless = (
-        "[...document.querySelectorAll('button, input, progress, [role=group]')].filter((n) => "
-        "!n.textContent.trim() && !n.labels?.length && !n.getAttribute('aria-label')"
-        "&& !n.getAttribute('aria-labelledby')).map((n) => n.outerHTML)"
-    )
-    assert await page.ask(nameless) == []
-    for width in (320, 390, 1280):
-        await page.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=800,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        assert not await page.ask(WIDE), width
 
 
 async def test_labels_are_kept_whatever_happens_to_the_storage(page: Page) -> None:

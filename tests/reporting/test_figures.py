@@ -134,17 +134,6 @@ def test_a_scatter_has_a_point_for_each_caption() -> None:
     assert axes.get_title(loc="right") == SCATTER.note
 
 
-def test_the_legend_has_names_as_they_are_and_keeps_them_apart() -> None:
-    long = "a-model-with-a-very-long-name-{}-of-2024-08-06"
-    names = [r"$x_2$", "_hidden", "two\nlines", "你好", long.format(1), long.format(2)]
-    drawing = drawn(grid(("a",), {name: [0.5] for name in names}))
-    shown = [text.get_text() for text in drawing.legends[0].get_texts()]
-    assert shown[:2] == names[:2]
-    assert "\n" not in shown[2]
-    assert shown[3] == r"\u4f60\u597d"
-    assert len({*shown}) == len(names)
-
-
 @pytest.mark.parametrize("form", ["svg", "pdf", "png"])
 def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) -> None:
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "none", "pdf.fonttype": 3}):

@@ -148,11 +148,3 @@ def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     assert complaint in line
     assert sum(one.startswith("capeval: ") for one in said.err.splitlines()) == 1
     assert not Path("figures").exists()
-
-
-def test_no_figure_is_written_over_an_input() -> None:
-    Path("figures").mkdir()
-    Path("figures/events.png").hardlink_to("runs/at-8/lexical-2/judgments.jsonl")
-    said = typed("plot", "types,events", "at-8", "--format", "png,svg")
-    assert (said.code, said.out, written()) == (2, "", ["events.png"])
-    assert "is one of the files" in said.err

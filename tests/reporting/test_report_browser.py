@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this ma
 ROWS = "[...document.querySelectorAll('#body a.name')].map((a) => a.textContent)"
 INDEXES = "found.map((video) => video.index)"
 TITLE = "at('card').hidden ? null : at('card-title').textContent"
-WIDE = "document.documentElement.scrollWidth > innerWidth"
 # One grey pixel.
 PIXEL = "UklGRiQAAABXRUJQVlA4IBgAAABQAQCdASoBAAEADMDOJaQABHQAAAAAAAA="
 HUMAN: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
@@ -163,24 +161,6 @@ async def test_a_video_opens_and_back_goes_back(report: Opened) -> None:
     assert await report.settled() == "V1"
     await report.click("[data-leave]")
     assert await report.settled() is None
-
-
-async def test_keys_go_through_the_list_and_the_cards(report: Opened) -> None:
-    order = await report.ask(INDEXES)
-    await report.press("j", "j")
-    assert await report.settled() == await report.ask("visible(found[1].index)")
-    for key, place in (("j", 2), ("ArrowRight", 3), ("k", 2), ("ArrowLeft", 1), ("k", 0), ("k", 0)):
-        await report.press(key)
-        assert await report.ask("state.video") == order[place]
-    await report.press("Escape")
-    assert await report.settled() is None
-    await report.press("/", "j")
-    assert await report.ask("document.activeElement.id") == "q"
-    await report.ask("document.activeElement.blur()")
-    await report.press("?")
-    assert await report.ask("at('keys').open")
-    await report.press("Escape")
-    assert not await report.ask("at('keys').open")
 
 
 async def test_card_explains_the_score(report: Opened) -> None:
@@ -370,29 +350,3 @@ async def test_votes_of_repeats_and_reasons_are_shown(report: Opened) -> None:
     assert "votes ✓ ✗ ✓ (not unanimous)" in element
     assert (await report.each(".why"))[1].startswith("reason: So is this </script><script>")
     assert "those of the first of 3 repeats" in await report.ask("at('card').innerText")
-
-
-async def test_signature_and_link_can_be_copied(report: Opened) -> None:
-    await report.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
-    await report.click(".copy")
-    await report.settled()
-    assert await report.ask("window.copied") == run().signature
-    await report.ask(f"location.hash = '#video=' + encodeURIComponent({json.dumps(ATTACKER)}); 0")
-    await report.settled()
-    await report.click("#card-nav [data-link]")
-    await report.settled()
-    link = await report.ask("window.copied")
-    assert link.startswith(report.file.as_uri() + "#video=a%2Fb%26c")
-    await report.press("Escape")
-    await report.ask(f"location.href = {json.dumps(link)}; 0")
-    await report.settled()
-    assert await report.ask("state.video") == ATTACKER
-
-
-async def test_a_phone_needs_no_sideways_scrolling(report: Opened) -> None:
-    await report.show({"mine": run(), ATTACK: other()}, human=HUMAN, strips=STRIPS)
-    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
-    for address in ("", "#video=V1", "#video=" + quote(ATTACKER, safe="")):
-        await report.open(address)
-        assert not await report.ask(WIDE), address

@@ -176,16 +176,3 @@ def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:
     write_output(Path(path), "text")
     assert Path(path).read_text() == "text"
     assert Path("link.json").is_symlink()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("captions.jsonl", "Scores.json", "judge.json", "ungenerated.12-of-34.jsonl"),
-        *(".lock.2-of-4", "capeval.toml", "replies.sqlite-wal"),
-    ],
-)
-@pytest.mark.usefixtures("alone")
-def test_names_of_files_that_capeval_keeps_are_for_these(name: str) -> None:
-    with pytest.raises(UsageError, match=f"--debug: {name} (has a name that|is one of)"):
-        check_output(Path(name), [], option="--debug")

@@ -1,57 +1,16 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-import capeval.schema
 from capeval.schema import (
     JUDGMENT,
-    Annotation,
-    Caption,
     Likelihoods,
     Provenance,
     Question,
     Response,
     Scored,
 )
-
-RECORDS = """Annotation Caption Event Inputs Likelihoods Provenance Question Reference Response
-Scored Unscored Usage Verdict Video VisualElement"""
-
-
-def test_records_cannot_be_changed() -> None:
-    for name in RECORDS.split():
-        record = getattr(capeval.schema, name)
-        if issubclass(record, BaseModel):
-            assert record.model_config["frozen"], name
-        else:
-            assert record.__dataclass_params__.frozen, name
-
-
-ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
-EVENT = {"event": "A dog runs.", "visual_elements": [ELEMENT]}
-
-
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        (" High-Dynamic,Multi-Scene ,, ", ("High-Dynamic", "Multi-Scene")),
-        (["Low-Dynamic", "Multi-Subject"], ("Low-Dynamic", "Multi-Subject")),
-        ("", ()),
-        (None, ()),
-    ],
-)
-def test_characteristics_are_read_from_text_or_list(given: object, read: tuple[str, ...]) -> None:
-    fields = {"index": "v", "visual_characteristic": given, "events": [EVENT]}
-    assert Annotation.model_validate(fields).visual_characteristic == read
-
-
-@pytest.mark.parametrize(
-    ("text", "empty"),
-    [("", True), (" \n\t", True), ("\u200b\x00", True), ("...", False), ("狗", False)],
-)
-def test_caption_is_empty_when_nothing_can_be_seen(text: str, empty: bool) -> None:
-    assert Caption(index="v", caption=text).is_empty is empty
 
 
 def test_unscored_needs_a_reason_and_scored_has_none() -> None:
