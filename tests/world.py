@@ -46,6 +46,13 @@ class Said(NamedTuple):
         return self.err.splitlines()
 
     @property
+    def refusal(self) -> str:
+        """The one line on stderr of a command that is refused and prints nothing else."""
+        assert (self.code, self.out, len(self.lines)) == (2, "", 1), self
+        assert self.err.startswith("capeval: ")
+        return self.err
+
+    @property
     def json(self) -> Any:
         return json.loads(self.out)
 

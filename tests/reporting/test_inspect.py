@@ -128,8 +128,4 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
 )
 def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     Path("ratings.csv").write_text("video_id,system,score\nV1,mine,3\n")
-    shown = typed("inspect", *arguments)
-    assert (shown.code, shown.out) == (2, "")
-    assert shown.err.startswith("capeval: ")
-    assert shown.err.count("\n") == 1
-    assert complaint in shown.err
+    assert complaint in typed("inspect", *arguments).refusal
