@@ -31,8 +31,6 @@ from capeval.video import FrameSet
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# ---- Commands ------------------------------------------------------------------------------------
-
 
 class Said(NamedTuple):
     """How a command ended and what it said."""
@@ -135,9 +133,6 @@ async def start(cwd: Path, *arguments: str, **variables: str) -> asyncio.subproc
     )
 
 
-# ---- Files of lines ------------------------------------------------------------------------------
-
-
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -145,9 +140,6 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def write_lines(file: Path, values: Iterable[Any]) -> Path:
     file.write_text("".join(json.dumps(one) + "\n" for one in values), encoding="utf-8")
     return file
-
-
-# ---- Packages that extend capeval ----------------------------------------------------------------
 
 
 def install(folder: Path, name: str, source: str, entry_points: str) -> Path:
@@ -187,7 +179,6 @@ ERRORS: dict[str, tuple[Exception, str]] = {
 }
 """Exceptions as unhelpful as other packages can make them, and how their descriptions begin."""
 
-# ---- Captioners and decoders without a model or a video ------------------------------------------
 
 SETTINGS = {"backend": "fake", "max_new_tokens": 1024}
 

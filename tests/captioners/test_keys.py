@@ -90,25 +90,6 @@ def contents(folder: Path) -> str:
     return b"".join(path.read_bytes() for path in files).decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        'base_url = "http://me:hunter2hunter2@host:port/v1"',
-        'base_url = "http://me:hunter2hunter2@host/v1"\nreached = "server"',
-        'base_url = "ftp://host/v1?api_key=hunter2hunter2"',
-        'base_url = "http://me:hunter2hunter2@host/v1"\nreached = "transformers"',
-    ],
-)
-def test_a_malformed_entry_does_not_show_its_credentials(entry: str) -> None:
-    from capeval.captioners.catalogue import read_catalogue
-    from capeval.config import config_file
-
-    configure(f"[models.m]\n{entry}")
-    with pytest.raises(InputError) as caught:
-        read_catalogue(config_file())
-    assert "hunter2" not in str(caught.value)
-
-
 async def test_credentials_of_an_address_are_in_nothing_that_is_written(tmp_path: Path) -> None:
     def answer(request: dict[str, object]) -> object:
         text = str(request["messages"])

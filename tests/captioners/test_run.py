@@ -22,12 +22,11 @@ from capeval.captioners.generate import (
 )
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.stored_work import complete
-from capeval.errors import InputError, ModelDown, RequestRefused, RunLocked
+from capeval.errors import InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
-from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.world import (
     FakeCaptioner,
@@ -322,21 +321,6 @@ async def test_an_outdated_caption_remains_until_another_is_written(
 
 
 # capeval.generate
-
-
-def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
-    client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])
-    notices: list[str] = []
-    made = capeval.generate(
-        "my-vlm", client=client, runs=tmp_path, cache=tmp_path / "c.sqlite", limit=3, frames="2",
-        max_concurrency=1, on_notice=notices.append,
-    )  # fmt: skip
-    assert notices == ["No --annotations are given: captioning the bundled sample."]
-    assert [line["caption"] for line in made.captions] == ["A dog runs.", "A cat sits."]
-    assert list(made.ungenerated.values()) == ["filtered"]
-    assert made.run.path == tmp_path / "my-vlm"
-    scores = capeval.judge(str(made.run.path), judge="lexical", runs=tmp_path)
-    assert scores.counts.captioned == 2
 
 
 async def test_cached_captions_are_for_their_own_run(tmp_path: Path) -> None:

@@ -11,12 +11,6 @@ def probing(work: Workspace, *arguments: str) -> tuple[str, ...]:
     return ("probe", "annotations.json", "--count", "3", "--base-url", work.url, *arguments)
 
 
-def test_a_dry_run_calls_and_writes_nothing(work: Workspace, endpoint: Endpoint) -> None:
-    done = work.run(*probing(work, "--judge", "judge-model", "--dry-run"))
-    assert (done.code, endpoint.requests()) == (0, 0), done
-    assert not (work.folder / "probes").exists()
-
-
 def test_a_cost_cap_stops_and_the_rest_is_done_later(work: Workspace) -> None:
     work.write("capeval.toml", PRICE)
     done = work.run(*probing(work, "--max-cost", "10"))

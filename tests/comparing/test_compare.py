@@ -176,8 +176,6 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
     assert (found.first.name, found.second.name) == ("old (judge)", "old (second)")
 
 
-# ---- As typed -----------------------------------------------------------------------------------
-
 TEN = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcdefghij"]
 
 
@@ -314,8 +312,6 @@ def test_mistakes_are_one_line_and_2(arguments: list[str], message: str) -> None
     assert message in compare(*arguments, "--out", "c.json").refusal
     assert not Path("c.json").exists()
 
-
-# ---- Screens -------------------------------------------------------------------------------------
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -186,9 +186,6 @@ def test_json_has_every_number_of_scores_json_and_csv_those_of_its_tables() -> N
     assert remarked == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
 
 
-# ---- The papers' tables as transcribed -----------------------------------------------------------
-
-
 CAPTIONS = read_published("captions")
 TUNA, TOMATO, *_ = read_published("questions")["tables"]
 
@@ -243,9 +240,6 @@ def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
     assert chance.records()[0]["decided by chance"] == 1440
     baselines = [row["accuracy"] for row in tomato.records() if row["run"] == "Human (videos)"]
     assert baselines == [0.952]
-
-
-# ---- Questions -----------------------------------------------------------------------------------
 
 
 BOARD = ("--questions",)
@@ -337,15 +331,3 @@ def test_broken_run_is_left_out_unless_it_is_named() -> None:
     assert err.startswith("left out: ")
     with pytest.raises(InputError, match="broken"):
         ranked(["broken"])
-
-
-def test_json_has_what_the_function_returns() -> None:
-    make("one", paired(1, 0.5)[0])
-    shown = json.loads(typed(*BOARD, "--json", "--published")[1])
-    own, *published = shown
-    assert (own["run"], own["count_n"], own["scored_of"]) == ("one", 20, 60)
-    (tuna,) = (r for r in published if (r["run"], r["section"]) == ("Gemini 1.5 Pro", 2))
-    cell = [tuna[f"Camera Motion{end}"] for end in ("", "_low", "_high", "_n")]
-    assert cell == [0.494, None, None, 256]
-    remarked = {r["run"] for r in published if r["section"] == 3 and r["remark"]}
-    assert remarked == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}

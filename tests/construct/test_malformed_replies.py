@@ -32,8 +32,6 @@ async def run(folder: Path, url: str, *arguments: str) -> Said:
     return await capeval(folder, *arguments, *given, OPENAI_API_KEY="sk-test-1")
 
 
-# ---- Drafts of annotations -----------------------------------------------------------------------
-
 DRAFTED = reply_to("Draft the annotation\n<caption>\n1: A man walks in.\n2: B.\n</caption>")
 FIRST = DRAFTED["events"][0]["elements"][0]
 
@@ -74,8 +72,6 @@ def drafts(folder: Path) -> tuple[tuple[str, ...], str]:
     texts = {name: f"A man holds case-{name}. Then he leaves." for name in DRAFTS}
     return captions_of(folder, texts), "clips/drafts.jsonl"
 
-
-# ---- Questions -----------------------------------------------------------------------------------
 
 (QUESTION,) = questions({"elements": {"1.1": "A man walks."}}, {})
 

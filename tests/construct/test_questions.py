@@ -149,8 +149,6 @@ async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> No
     assert file.read_text("utf-8") == written
 
 
-# ---- Checking -----------------------------------------------------------------------------------
-
 RIGHT = "A dog barks."
 WRONG = ("A cat jumps.", "A bird sings.", "A horse runs.")
 

@@ -352,9 +352,6 @@ async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Pa
     assert found[0].tags["task_type"] == "Action Sequence"
 
 
-# ---- From a folder of videos to a judged run ----------------------------------------------------
-
-
 async def test_the_sample_becomes_a_benchmark(chromium: str, tmp_path: Path) -> None:
     names = ("sample_01", "sample_02", "sample_03")
     (tmp_path / "clips").mkdir()

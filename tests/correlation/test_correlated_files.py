@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.correlation.making import correlate, make_run, write_annotations
+from tests.correlation.making import correlate
 from tests.files.making import save_workbook
-from tests.scoring.making import annotation, scored
 
-VIDEOS = [annotation(index, "a3 t1", "s2") for index in ("v1", "v2", "v3", "v4", "v5", "v6")]
 FAST = ("--statistic", "kendall_b", "--grouping", "pooled")
 
 
@@ -98,18 +96,3 @@ def test_ids_that_look_alike_are_named_and_never_joined(
     done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
     assert re.search(hint, done.err)
     assert done.json["results"][0]["n"] == 6
-
-
-def test_ids_of_systems_runs_and_annotations_get_hints_too(tmp_path: Path) -> None:
-    csv(tmp_path / "h.csv", "video_id,system,score", "v1,GPT,1", "v2,GPT,2")
-    csv(tmp_path / "m.csv", "video_id,system,score", "v1,gpt,1", "v2,gpt,2")
-    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=m.csv", *FAST)
-    assert '"GPT" and "gpt" look alike' in done.err
-    write_annotations(tmp_path, VIDEOS)
-    make_run(tmp_path, "one", [scored(v.index, "++ 0") for v in VIDEOS])
-    csv(tmp_path / "h.csv", "video_id,system,score", "v1,One,1", "v2,One,2")
-    done = correlate(tmp_path, "--human", "h.csv", *FAST)
-    assert '"One" and "one" look alike' in done.err
-    csv(tmp_path / "h.csv", "video_id,system,element_id,label", "v1.mp4,one,1.1,1")
-    done = correlate(tmp_path, "--human", "h.csv", *FAST)
-    assert 'line 2: video_id: "v1.mp4" has no annotation; "v1.mp4" and "v1" look' in done.err

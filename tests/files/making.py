@@ -35,9 +35,6 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1", **fields: Any) ->
     return Annotation.model_validate(record(index, events=parts, **fields))
 
 
-# ---- Workbooks -----------------------------------------------------------------------------------
-
-
 def save_workbook(
     path: Path,
     rows: Sequence[Any],

@@ -124,9 +124,6 @@ def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
     assert found.weights == {("action", 3): 6, ("camera", 1): 1}
 
 
-# ---- As typed ------------------------------------------------------------------------------------
-
-
 ROOT = Path(__file__).resolve().parents[2]
 VIDEOS = ROOT / "annotations" / "sample" / "videos"
 

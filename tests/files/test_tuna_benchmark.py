@@ -132,9 +132,6 @@ def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
     assert not [*folder.glob(".video.u*"), *folder.glob("video")]
 
 
-# ---- The hub -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A hub with the benchmark's files; returns the patterns that were downloaded."""

@@ -142,8 +142,6 @@ async def test_with_repeats_a_reason_is_that_of_the_label_that_counts() -> None:
     ]
 
 
-# ---- The prompts of the benchmark, read from a checkout
-
 CHECKOUT = '''"""Prompts in the manner of the benchmark's."""
 import os
 raise SystemExit("this is data and must not run")

@@ -58,9 +58,6 @@ def score(judge: Any, **more: Any) -> capeval.Scores:
     return capeval.judge(captions(), videos(), judge=judge, **more)
 
 
-# --- objects passed to Python ------------------------------------------------------------------
-
-
 def test_a_run_keeps_what_the_judge_declares() -> None:
     judge = Judge(prompts="mine@1f3a9c", base_url="https://me:secret@host/v1", identity=["v2"])
     score(judge, run="kept")
@@ -142,9 +139,6 @@ def test_an_object_that_cannot_judge_is_refused(judge: Any, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-# --- what a judge returns ----------------------------------------------------------------------
-
-
 def returning(**change: Any) -> Judge:
     return Judge(lambda *given: all_lacking(*given) | change)
 
@@ -190,8 +184,6 @@ def test_what_fails_is_one_video_with_a_reason() -> None:
     assert "KeyError: 'weights\\nof V4' (test_registry.py, line " in reasons["V4"]
     assert score(Judge(), run="partly").counts.scored == COUNT
 
-
-# --- packages ----------------------------------------------------------------------------------
 
 SOURCE = '''
 from pathlib import Path

@@ -112,9 +112,6 @@ def test_processes_share_one_file(cache: ReplyCache) -> None:
     assert cache.info().states == {"validated": 200}
 
 
-# ---- A file that cannot be used
-
-
 async def answers(cache: ReplyCache) -> int:
     """Ask for four replies, then for the same ones; return how many were paid for."""
     client = ScriptedClient(lambda request: request.messages[0]["content"])

@@ -23,7 +23,6 @@ from capeval.errors import (
 from capeval.llm.asker import Asker
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.money import Meter
-from capeval.llm.retry import AdaptiveLimiter
 from capeval.llm.types import ReplySchema
 from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
@@ -291,20 +290,6 @@ async def test_preflight_goes_on_without_a_schema_that_breaks_the_server() -> No
     assert "grammar too complex" in notices[0]
 
 
-async def test_a_call_that_hangs_or_has_megabytes_blocks_no_other() -> None:
-    huge = "word " * 1_000_000
-    async with served(lambda r: Hang() if "slow" in str(r["messages"])[:99] else echo(r)) as (
-        _,
-        client,
-    ):
-        slow = asyncio.create_task(client.complete(ask_for("slow")))
-        texts = [huge, *map(str, range(100))]
-        replies = await asyncio.gather(*(client.complete(ask_for(text)) for text in texts))
-        assert [reply.text for reply in replies] == texts
-        assert not slow.done()
-        slow.cancel()
-
-
 async def test_a_pause_holds_no_slot() -> None:
     paused, release = asyncio.Event(), asyncio.Event()
 
@@ -358,33 +343,3 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -
         ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
     assert server.calls == 1
-
-
-async def report(limiter: AdaptiveLimiter, calls: int, end: str) -> int:
-    """Let so many calls begin together and end alike; return how many ran at once."""
-    most = 0
-
-    async def call() -> None:
-        nonlocal most
-        async with limiter.slot() as slot:
-            most = max(most, limiter.in_flight)
-            await asyncio.sleep(0)
-            getattr(limiter, end)(slot)
-
-    await asyncio.gather(*(call() for _ in range(calls)))
-    return most
-
-
-async def test_the_limit_doubles_halves_once_for_calls_in_flight_together_and_then_creeps() -> None:
-    limiter = AdaptiveLimiter(16)
-    # Per round as many calls as the limit allows.
-    assert [await report(limiter, limiter.limit, "succeeded") for _ in range(4)] == [2, 4, 8, 16]
-    assert await report(limiter, 16, "throttled") == 16
-    assert [await report(limiter, 8, "succeeded") for _ in range(2)] == [8, 8]
-    assert await report(limiter, 100, "succeeded") >= 9
-    for maximum, least in ((64, 2), (1, 1)):
-        limiter = AdaptiveLimiter(maximum)
-        for _ in range(9):
-            await report(limiter, 1, "throttled")
-        # So low that hung calls hold all others up, it never falls.
-        assert limiter.limit == least

@@ -154,8 +154,6 @@ def test_a_model_is_the_name_of_a_file(model: str | None) -> None:
         capeval.mcq_grade(source, layout="tomato", model="m")
 
 
-# ---- Predictions of evaluation harnesses -------------------------------------------------------
-
 FAILED = "Failed to obtain answer via API."
 REPLIES = ["B", "The answer is D.", FAILED]
 VIDEO_MME = [

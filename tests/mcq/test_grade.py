@@ -66,9 +66,6 @@ def prompt(request: ChatRequest) -> str:
     return str(request.messages[0]["content"])
 
 
-# ---- Conventions ---------------------------------------------------------------------------------
-
-
 def test_exact_counts_completed_calls_and_no_failed_one() -> None:
     found = hard(out="grades.json")
     assert (found.overall.correct, found.overall.n) == (2, 6)
@@ -125,9 +122,6 @@ def test_tomato_without_a_model_draws_and_says_so() -> None:
     assert "llm:none" in found.signature
     out = here("mcq", "grade", "responses.jsonl", "--as", "tomato").out
     assert "No answer: 0 of 6 replies. Empty replies: 1." in " ".join(out.split())
-
-
-# ---- Strategies ----------------------------------------------------------------------------------
 
 
 def test_random_draws_depend_on_the_question_and_not_on_the_order() -> None:
@@ -210,9 +204,6 @@ def test_all_strategies_are_side_by_side() -> None:
     assert sides["exact"].overall == found.overall
 
 
-# ---- Baselines, groups and intervals -------------------------------------------------------------
-
-
 def test_baselines() -> None:
     lines = [line(1, "A", "A", task="x"), line(2, "B", "B", task="x"), line(3, "A", "B", task="y")]
     lines.append(line(4, "A", "A", task="y", options=["yes", "no"]))
@@ -273,8 +264,6 @@ def test_intervals_are_over_videos_and_not_over_questions() -> None:
     assert width(400) == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(400), rel=0.1)
     assert width(40) == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(40), rel=0.15)
 
-
-# ---- What is refused, left out or noticed --------------------------------------------------------
 
 SCORED = {"likelihood": LIKELIHOOD | {"symbol": [-0.5, 1, 2, 3]}}
 
@@ -351,9 +340,6 @@ def test_f1_of_the_same_models_captions_is_beside_each_skill(tmp_path: Path) -> 
     assert row.split()[-1] == f"{100 * overall['camera']['f1']['value']:.1f}"
 
 
-# ---- Runs and files ------------------------------------------------------------------------------
-
-
 def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
     folder = Path(place)
     folder.mkdir(parents=True)
@@ -427,8 +413,6 @@ def test_where_grades_some_questions_and_keeps_the_grades_of_the_run() -> None:
         capeval.mcq_grade("responses.jsonl", where=["reasoning_type=cuont"])
     assert Path("grades.json").read_bytes() == before
 
-
-# ---- What reading by a model costs ---------------------------------------------------------------
 
 UNREAD = 12
 

@@ -91,8 +91,6 @@ def test_a_text_cannot_leave_its_place(text: str) -> None:
     prompt.encode("utf-8")
 
 
-# ---- Subtitles -----------------------------------------------------------------------------------
-
 ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
 
 

@@ -126,8 +126,6 @@ def test_share_of_none_or_all_has_the_interval_of_what_could_be_missed() -> None
     assert (every.low, every.high) == (pytest.approx(1 - missed), 1.0)
 
 
-# ---- Graded runs ---------------------------------------------------------------------------------
-
 FEW = 200
 
 

@@ -147,8 +147,6 @@ def test_files_are_the_same_with_any_settings_and_refer_to_nothing(form: Any) ->
         assert not tags & {"text", "script", "foreignObject", "a"}
 
 
-# ---- Scatter plots of a judge's scores and human scores ------------------------------------------
-
 VIDEOS = (annotation("a", "c3 s1"), annotation("b", "t2 a2"), annotation("c", "s1 s3"))
 THREE_WAY = """video_id,element_id,rater,label
 a,1.1,ann,entailment

@@ -206,9 +206,6 @@ def test_bars_are_as_long_as_the_values_beside_them() -> None:
     assert "Hollow: no interval, fewer than 8 videos." in words_of(page)
 
 
-# ---- Findings ------------------------------------------------------------------------------------
-
-
 VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(12))
 
 

@@ -164,9 +164,6 @@ def test_shards_of_other_settings_are_refused_and_empty_ones_passed_over(tmp_pat
     assert [one.index for one in RunFolder(tmp_path).read_captions()] == ["1"]
 
 
-# ---- What --out may name -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", ["new.json", "new/er/new.json", "old.json", "link.json"])
 @pytest.mark.usefixtures("alone")
 def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:

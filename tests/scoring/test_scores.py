@@ -101,9 +101,6 @@ def test_relations_that_do_not_fit_the_annotation_are_never_scored(judgments: li
         scores([annotation("a", "c1")], judgments)
 
 
-# ---- The layout of scores.json is a contract -----------------------------------------------------
-
-
 def test_fields_are_the_documented_ones() -> None:
     videos = [
         annotation(index, "c1 s2", "a3 t1", domain="Film", visual_characteristic="Low-Dynamic")
@@ -143,9 +140,6 @@ def test_signature_stays_one_line_of_its_own_fields() -> None:
     made = Signature.of({"judge": "evil|avg:micro\nv:9 \x1b[31m", "v": "1"})
     assert str(made) == r"judge:evil/avg:micro v:9 \x1b[31m|v:1"
     assert Signature.parse(str(made)) == made
-
-
-# ---- The screen of judge and score ---------------------------------------------------------------
 
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.txt"

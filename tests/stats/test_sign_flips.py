@@ -132,9 +132,6 @@ def test_clusters_open_below_every_member_above() -> None:
     assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]
 
 
-# ---- Simulations of paired runs ------------------------------------------------------------------
-
-
 # Scores are like TUNA's: F1 of 10 to 29 elements of which a caption has some, with a difficulty of
 # the video that both runs share. They are bounded, tied and not normal.
 

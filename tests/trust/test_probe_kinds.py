@@ -46,8 +46,6 @@ KITCHEN = video(
 )
 
 
-# ---- any annotations -------------------------------------------------------------------------
-
 SENTENCES = [
     *(f"The {who} {deed} the {thing}."
       for who in ("man", "dog", "robot", "two birds", "three boats")
@@ -94,9 +92,6 @@ def test_more_videos_keep_the_probes_of_fewer() -> None:
     assert few == [probe for probe in many if probe.annotation.index in kept]
     other = build_probes(SAMPLE, videos=3, seed=4)
     assert {probe.annotation.index for probe in other} != kept
-
-
-# ---- the kinds -------------------------------------------------------------------------------
 
 
 def test_verbatim_has_the_plain_sentences_in_order() -> None:
@@ -173,9 +168,6 @@ def test_a_foreign_caption_states_none_of_the_labelled_elements() -> None:
     assert probe is not None
     assert probe.caption == "A chef slices onions. The kitchen is dark."
     assert labels(probe) == [["lack", None, None]]
-
-
-# ---- edits -----------------------------------------------------------------------------------
 
 
 def edits(content: str, *others: str, kind: ElementType = "action") -> set[str]:

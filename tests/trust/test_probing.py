@@ -125,9 +125,6 @@ def test_a_caption_without_a_verdict_is_counted_and_is_neither_right_nor_wrong()
     assert "9/74 captions unscored" in found.headline()
 
 
-# ---- the run ---------------------------------------------------------------------------------
-
-
 def test_probes_are_a_run_that_is_judged_and_compared_as_any() -> None:
     found = capeval.probe(judge="lexical")
     folder = Path("probes/sample")

@@ -331,8 +331,6 @@ def test_a_decoder_that_is_missing_or_twice_there_says_what_to_do(
         decoder_named("pyav")
 
 
-# ---- Damage, and HDR ----------------------------------------------------------------------------
-
 Spoil = Callable[[bytearray, int], None]
 
 
