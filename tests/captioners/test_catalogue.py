@@ -78,27 +78,6 @@ def own(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_own_entries_add_and_change(tmp_path: Path) -> None:
-    catalogue = read_catalogue(
-        own(
-            tmp_path,
-            """
-            [prices."x"]
-            input = 1
-            output = 1
-            [models."llava-video-7b"]
-            frames = "64"
-            [models."mine"]
-            base_url = "http://gpu:8000/v1"
-            system = "You are careful."
-            """,
-        )
-    )
-    changed, mine = catalogue["llava-video-7b"], catalogue["mine"]
-    assert (changed.frames, changed.hub) == ("64", "lmms-lab/LLaVA-Video-7B-Qwen2")
-    assert (mine.reached, mine.base_url, mine.frames) == ("endpoint", "http://gpu:8000/v1", "32")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -16,32 +16,11 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from capeval.captioners import loading
-from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.loading import load_model
-from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.transformers_backend import _NEEDED
 from capeval.errors import UsageError
 from capeval.local_models import ModelSize, Placement, require_packages
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint
-
-
-def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
-    entry = ModelEntry(
-        name="m",
-        reached="transformers",
-        hub=str(checkpoint("llava-onevision")),
-        temperature=0.5,
-        options={"dtype": "float16"},
-    )
-    own = load_model(entry, CaptionerOptions(device="cpu")).settings
-    assert (own["dtype"], own["generation"]["max_new_tokens"]) == ("float16", 1024)
-    # From the whole distribution: transformers would cut it off after 50 tokens.
-    sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
-    assert sampled.items() <= own["generation"].items()
-    options = CaptionerOptions(temperature=0, device="cpu", max_new_tokens=7)
-    given = load_model(entry, options).settings
-    assert (given["generation"]["max_new_tokens"], given["generation"]["do_sample"]) == (7, False)
 
 
 def edit_config(folder: Path, **config: Any) -> None:

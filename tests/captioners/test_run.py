@@ -88,31 +88,6 @@ async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wa
     assert (again.new, captioner.batches, run.captions.read_bytes()) == (0, [], before)
 
 
-async def test_failures_are_listed_and_tried_again(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(INDEXES)
-    first = await go(
-        run,
-        wanted,
-        FakeCaptioner(answer=lambda r: Uncaptioned("v4", "filtered") if r.index == "v4" else None),
-        FakeReader(broken={"v7": "is empty (0 bytes)"}.get),
-    )
-    assert first.ungenerated == {"v4": "filtered", "v7": "is empty (0 bytes)"}
-    failed = run.path / "ungenerated.jsonl"
-    assert lines(failed) == [
-        {"index": "v4", "reason": "filtered"},
-        {"index": "v7", "reason": "is empty (0 bytes)"},
-    ]
-    assert "v4" not in order(run.captions)
-    # Another part of the work does not forget them.
-    await go(run, replace(wanted, only=("v1",)))
-    assert [line["index"] for line in lines(failed)] == ["v4", "v7"]
-    captioner = FakeCaptioner()
-    second = await go(run, wanted, captioner)
-    assert (second.new, second.ungenerated, set(captioner.prompts)) == (2, {}, {"v4", "v7"})
-    assert not failed.exists()
-    assert order(run.captions) == INDEXES
-
-
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
     with pytest.raises(InputError, match=r"any of the 10 videos, such as v0: .*--videos"):
         await go(run, wanted_of(INDEXES, files=["other.mp4"]))

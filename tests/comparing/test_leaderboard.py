@@ -297,26 +297,6 @@ def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
     assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
 
 
-def test_published_tables_follow() -> None:
-    make("one", paired(1, 0.5)[0])
-    board = ranked(published=True)
-    assert [one.shared["benchmark"] for one in board.sections] == [
-        "tomato",
-        "tuna",
-        "tomato",
-        "mmmu-pro",
-        "mmmu-pro",
-    ]
-    code, out, err = typed(*BOARD, "--published", "--full")
-    assert (code, err) == (0, "")
-    assert out.startswith("one: accuracy ")
-    flat = " ".join(out.split())
-    assert flat.count("published, not computed here") == 5 - 1
-    assert "LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
-    assert "13.12" in out
-    assert "1,440" in out
-
-
 def test_nothing_to_show_is_an_error() -> None:
     with pytest.raises(InputError, match="has no graded run"):
         ranked()

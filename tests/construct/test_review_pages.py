@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,14 +13,11 @@ import pytest
 
 from capeval.construct.annotator_exports import read_exports
 from capeval.construct.drafts import Draft
-from capeval.files.packaged import sample_folder
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
-from tests.construct.chat_responder import answer
 from tests.rating.rating_examples import HOSTILE
-from tests.server import LoopbackServer
 from tests.video.clips import make_clip
-from tests.world import capeval, typed, write_lines
+from tests.world import typed, write_lines
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
@@ -350,46 +346,3 @@ async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Pa
     assert [one.tags.get("mended") for one in found] == [None, True, True]
     assert {one.tags["reviewed_by"] for one in found} == {"ann"}
     assert found[0].tags["task_type"] == "Action Sequence"
-
-
-async def test_the_sample_becomes_a_benchmark(chromium: str, tmp_path: Path) -> None:
-    names = ("sample_01", "sample_02", "sample_03")
-    (tmp_path / "clips").mkdir()
-    for name in names:
-        shutil.copy(sample_folder() / "videos" / f"{name}.mp4", tmp_path / "clips")
-    shutil.copy(sample_folder() / "captions" / "thorough.jsonl", tmp_path / "ours.jsonl")
-
-    done = typed(tmp_path, "annotate", "filter", "clips", "--min-side", "270")
-    assert done.out.startswith("3 of 3 videos kept")
-    async with LoopbackServer(answer) as server:
-        model = ("--judge", "some-model", "--base-url", server.url)
-        drafted = await capeval(
-            *(tmp_path, "annotate", "draft", "clips", "--captions", "ours.jsonl", *model),
-            OPENAI_API_KEY="sk-test-1",
-        )
-    assert drafted.code == 0, drafted.err
-
-    assert typed(tmp_path, "annotate", "review", "clips", "--annotators", "ann").code == 0
-    async with tab(chromium, tmp_path) as page:
-        await page.open(tmp_path / "clips" / "review" / "ann-1.html")
-        await page.ask("ready")
-        for _ in names[1:]:
-            await page.press("a", "n")
-        await page.press("a")
-        file = await exported(page, tmp_path / "ann-1.json")
-    assert [one.open for _, one in read_exports([file])] == [[], [], []]
-
-    merged = typed(tmp_path, "annotate", "merge", "clips", "ann-1.json")
-    assert merged.out.startswith("3 of 3 videos merged, 0 open")
-    made = tmp_path / "clips" / "annotations.json"
-    first = json.loads(made.read_text("utf-8"))[0]
-    element = first["events"][0]["visual_elements"][0]
-    assert (element["source"], element["confirmed_by"]) == ("some-model", ["ann"])
-    assert typed(tmp_path, "check", str(made)).code == 0
-
-    judged = await capeval(
-        *(tmp_path, "judge", "ours.jsonl", "--annotations", str(made), "--judge", "lexical"),
-        "--ignore-unknown",
-    )
-    assert judged.out.startswith("ours: F1")
-    assert "may be too high" in judged.err

@@ -128,16 +128,6 @@ ROOT = Path(__file__).resolve().parents[2]
 VIDEOS = ROOT / "annotations" / "sample" / "videos"
 
 
-def test_a_set_without_problems_has_statistics(tmp_path: Path) -> None:
-    done = typed(tmp_path, "check", "sample", "--videos", VIDEOS)
-
-    assert done.code == 0
-    assert "no problems, 0 warnings; 10 valid videos." in done.out.splitlines()[0]
-    row = next(line for line in done.out.splitlines() if line.startswith("High-Dynamic"))
-    assert row.split()[1:] == ["5", "7.5", "3.2", "14.8", "4.6", "124.6"]
-    assert "camera" in done.out
-
-
 def test_problems_are_lines_and_exit_2(tmp_path: Path) -> None:
     wrong = record("b")
     wrong["events"][0]["visual_elements"][0]["weight"] = 5

@@ -6,13 +6,11 @@ import asyncio
 import csv
 import io
 import json
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from capeval.files.packaged import sample_folder
 from capeval.rating.rate_merge import read_key, read_rated
 from capeval.rating.rate_sheet import RatingSheet, key_csv, sample_sheet, sheet_html
 from capeval.schema import Annotation
@@ -153,31 +151,6 @@ async def test_export_is_what_was_given_and_no_spreadsheet_runs_a_name(
     read = read_rated(file, read_key(tmp_path / "key.csv"))
     assert {f"{item} e{element}": label for (item, element), label in read.labels.items()} == kept
     assert (len(read.missing), read.rater) == (3, '=Ann "A", x')
-
-
-async def test_videos_play_and_missing_ones_are_reported(chromium: str, tmp_path: Path) -> None:
-    sheet = drawn()
-    shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
-    sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
-    file = tmp_path / "sheet.html"
-    file.write_text(sheet_html(sheet, sources), encoding="utf-8")
-    said = {}
-    async with tab(chromium, tmp_path) as page:
-        await page.open(file)
-        await page.ask("ready")
-        for item in sheet.items:
-            for _ in range(100):
-                ready = await page.ask("at('film').firstChild?.readyState ?? -1")
-                note = await page.ask("at('gone').hidden ? '' : at('gone').textContent")
-                if ready > 0 or note:
-                    break
-                await asyncio.sleep(0.05)
-            said[item.annotation.index] = (ready > 0, note)
-            await page.press("ArrowRight")
-        assert not any("Content Security" in text for text in page.complaints)
-    assert said["first"] == (True, "")
-    assert "it should be at ./nowhere.mp4" in said["second"][1]
-    assert "There is no video file" in said["<b>third</b>"][1]
 
 
 async def test_hostile_text_stays_text(page: Page) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.files.packaged import sample_folder
 from capeval.reporting.report_page import Strip, report_html
 from capeval.schema import HumanLabel
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
 from tests.browser import CHROMIUM, Page, tab
-from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
+from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
 from tests.scoring.making import scored
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
@@ -227,67 +224,6 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     one, two = run().scores.videos, other().scores.videos
     expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
-
-
-async def test_elements_of_all_videos_are_listed_and_lead_to_their_card(report: Opened) -> None:
-    await report.show({"mine": run(), "other": other()})
-    await report.click("#sections [data-view=elements]")
-    cells = (
-        "[...document.querySelectorAll('#body tr')].map((tr) => tr.innerText.split(/[\\t\\n]+/))"
-    )
-    rows = await report.ask(cells)
-    assert len(rows) == sum(video.element_count for video in VIDEOS)
-    assert rows[0] == [
-        *("V1", "Element 1 of event 1.", "1.1", "camera", "3", "✓ entailed", "– lacking")
-    ]
-    await report.choose("among", "differ")
-    assert [row[2] for row in await report.ask(cells) if row[0] == "V1"] == ["1.1", "2.1"]
-    assert await report.search("v2") == ["V2"]
-    assert await report.ask("location.hash") == "#view=elements&q=v2&among=differ"
-    await report.click("#body a")
-    assert await report.settled() == "V2"
-    assert await report.ask("document.querySelector('li.lit').dataset.element") == "1.1"
-    await report.ask("history.back()")
-    assert await report.settled() is None
-    assert await report.ask(ROWS) == ["V2"]
-
-
-TIMED = texts(VIDEOS[0], "It happens.").model_copy(
-    update={
-        "events": tuple(
-            replace(event, start=start)
-            for event, start in zip(VIDEOS[0].events, (None, 4.5), strict=True)
-        )
-    }
-)
-
-
-async def test_events_lead_to_their_time_in_the_video(report: Opened) -> None:
-    clip = sample_folder() / "videos" / "sample_01.mp4"
-    (report.file.parent / "a clip.mp4").write_bytes(clip.read_bytes())
-    judgment = scored(
-        "V1", "+0 -0", candidate_events=("[0:02] A cat.", "A dog.", "A bird."), matches=(1, 2, None)
-    )
-    runs = {"mine": run([judgment], videos=(TIMED,))}
-    data = base64.b64encode(clip.read_bytes()).decode()
-    for url in ("./a%20clip.mp4", f"data:video/mp4;base64,{data}"):
-        await report.show(runs, "#video=V1", urls={"V1": url})
-        await report.ask(
-            "new Promise((done) => { const player = document.querySelector('video');"
-            "if (player.duration) done(); else player.onloadedmetadata = done; })"
-        )
-        estimated = "estimated from the order of events."
-        for selector, seconds, said in (
-            (".event .seek", 0, f"About 0.0 s: {estimated}"),
-            (".event:last-child .text", 4.5, "4.5 s: the time in the annotation."),
-            (".piece .text", 2, "2.0 s: the time in the caption."),
-            (".piece:nth-of-type(2) .text", 4.5, "4.5 s: the time in event 2 of the annotation."),
-            (".piece:nth-of-type(3) .text", 14 / 3, f"About 4.7 s: {estimated}"),
-        ):
-            await report.click(selector)
-            time = await report.ask("document.querySelector('video').currentTime")
-            assert time == pytest.approx(seconds, abs=1e-3)
-            assert await report.ask("at('said').textContent") == said
 
 
 async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Opened) -> None:
