@@ -15,8 +15,6 @@ from typing import Any
 
 import aiohttp
 
-__all__ = ["CHROMIUM", "Page", "running", "tab"]
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 WINDOW = {"width": 1280, "height": 900}

@@ -11,8 +11,6 @@ from rich.console import Console
 
 from capeval.version import __version__
 
-__all__ = ["check_golden", "screen"]
-
 
 def screen(result: Any, width: int = 80, *, full: bool = True) -> str:
     out = io.StringIO()

@@ -11,8 +11,6 @@ from typing import Any
 
 from tests.server import completion
 
-__all__ = ["answer", "inside", "numbered", "prompt_of", "questions", "reply_to"]
-
 TYPES = ("camera", "scene", "action", "attribute")
 TASKS = ("camera motion", "action sequence", "object location")
 

@@ -13,8 +13,6 @@ from tests.world import Said, typed, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ROOT", "correlate", "labelled", "make_run", "write_annotations"]
-
 LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 

@@ -10,8 +10,6 @@ import openpyxl
 
 from capeval.schema import Annotation
 
-__all__ = ["annotated", "annotation_of", "record", "save_workbook"]
-
 
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
     element = {"content": "A dog runs.", "type": "action", "weight": 3}

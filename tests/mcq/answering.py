@@ -15,8 +15,6 @@ from tests.mcq.question_files import tomato, write
 from tests.server import completion
 from tests.video.clips import make_clip, numbers
 
-__all__ = ["FRAMES", "own_folder", "seen", "text_of", "tomato_folder"]
-
 FRAMES = 24
 OPTIONS = ["left", "right", "up"]
 TYPES = ("count", "direction", "rotation", "shape&trend", "velocity&frequency", "visual_cues")

@@ -11,8 +11,6 @@ from typing import Any
 import capeval
 from tests.world import write_lines
 
-__all__ = ["FRAMES", "KINDS", "edit", "grade", "line", "paired", "write_responses"]
-
 KINDS = ("rotation", "direction", "count")
 # What `capeval mcq answer` stores of the frames it showed.
 FRAMES: Mapping[str, Mapping[str, Any]] = {

@@ -20,8 +20,6 @@ from capeval.metrics.metric_work import DetailLine
 from tests.scripted_client import ScriptedClient
 from tests.server import Act, LoopbackServer, Responder, completion
 
-__all__ = ["answer", "calls", "data_of", "measured", "prompts", "reply_to"]
-
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     prompt = request["messages"][0]["content"]

@@ -9,8 +9,6 @@ from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, 
 from capeval.scoring.judged_run import JudgedRun
 from tests.scoring.making import annotation, relations, scored
 
-__all__ = ["ATTACK", "ATTACKER", "MORE_VIDEOS", "VIDEOS", "eight", "judged", "run", "texts"]
-
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
     "onerror='window.broken = 2'> {{ data }} {% raw %} javascript:window.broken=3 "

@@ -9,8 +9,6 @@ from capeval.schema import Annotation, Judgment, Relation, Scored
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import score_judgments
 
-__all__ = ["annotation", "relations", "scored", "scores"]
-
 _TYPES = {"c": "camera", "s": "scene", "a": "action", "t": "attribute"}
 _LABELS: dict[str, Relation] = {"+": "entailment", "0": "lack", "-": "contradiction"}
 

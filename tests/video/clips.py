@@ -11,8 +11,6 @@ import numpy as np
 from av.container import OutputContainer
 from numpy.typing import NDArray
 
-__all__ = ["make_clip", "numbered", "numbers", "picture"]
-
 _COLUMNS, _ROWS = 4, 3
 _BITS = _COLUMNS * _ROWS - 1
 
