@@ -78,10 +78,8 @@ def test_what_is_no_file_is_refused_before_any_work(out: str, message: str) -> N
     assert message in refusal("score one", out)
 
 
-@pytest.mark.parametrize(
-    "command", [f"{CORRELATE} --metric m=human.csv --json --out c.json", "--help"]
-)
-def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(command: str) -> None:
+def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would() -> None:
+    command = f"{CORRELATE} --metric m=human.csv --json --out c.json"
     # The reader is gone before the command begins, so that no other process can hold its end.
     reader, writer = os.pipe()
     os.close(reader)
@@ -99,4 +97,4 @@ def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(command: str) -
     assert done.returncode == 141
     assert b"Error" not in done.stderr
     assert b"a bug" not in done.stderr
-    assert "--out" not in command or json.loads(Path("c.json").read_text("utf-8"))["results"]
+    assert json.loads(Path("c.json").read_text("utf-8"))["results"]

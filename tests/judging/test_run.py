@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from capeval.errors import InputError
 from capeval.files.packaged import packaged
 from capeval.judging.judging_work import JudgingPlan, JudgingWork
 from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions
@@ -132,14 +131,3 @@ async def test_verdicts_of_videos_that_are_left_out_come_back_with_them() -> Non
     assert part.rescored() == part.scores
     back = await run()
     assert (back.plan.todo, back.scores.counts.scored) == ([], 6)
-
-
-async def test_a_torn_last_line_is_judged_again() -> None:
-    path = (await run()).folder.judgments
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
-    assert [one.index for one, _ in (await run()).plan.todo] == ["V5"]
-    assert path.read_bytes() == whole
-    path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
-    with pytest.raises(InputError, match=r"judgments\.jsonl"):
-        await run()

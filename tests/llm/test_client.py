@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -21,14 +18,12 @@ from capeval.errors import (
     RetriesExhausted,
 )
 from capeval.llm.asker import Asker
-from capeval.llm.client import OpenAIChatClient
 from capeval.llm.money import Meter
 from capeval.llm.types import ReplySchema
 from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
     Drop,
     Hang,
-    LoopbackServer,
     completion,
     echo,
     failure,
@@ -288,51 +283,6 @@ async def test_preflight_goes_on_without_a_schema_that_breaks_the_server() -> No
     assert len(notices) == 1
     assert "fails with response_format" in notices[0]
     assert "grammar too complex" in notices[0]
-
-
-async def test_a_pause_holds_no_slot() -> None:
-    paused, release = asyncio.Event(), asyncio.Event()
-
-    async def nap(_: float) -> None:
-        paused.set()
-        await release.wait()
-
-    async with (
-        LoopbackServer(acts=[failure(500)]) as server,
-        OpenAIChatClient(server.url, KEY, max_concurrency=1, sleep=nap) as client,
-    ):
-        first = asyncio.create_task(client.complete(ask_for("first")))
-        await paused.wait()
-        assert (await client.complete(ask_for("second"))).text == "second"
-        release.set()
-        assert (await first).text == "first"
-
-
-CALLS = """
-import asyncio, sys
-from capeval.llm.client import OpenAIChatClient
-from capeval.llm.types import ChatRequest
-async def main():
-    request = ChatRequest("m", ({"role": "user", "content": "hi"},), 10)
-    async with OpenAIChatClient(sys.argv[1]) as client:
-        await asyncio.gather(*(client.complete(request) for _ in range(20)))
-asyncio.run(main())
-"""
-
-
-async def test_ctrl_c_ends_calls_that_are_under_way() -> None:
-    async with LoopbackServer(lambda _: Hang()) as server:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CALLS, server.url, stderr=subprocess.PIPE
-        )
-        async with asyncio.timeout(60):
-            while server.running < 2:  # noqa: ASYNC110 - no event reports it
-                await asyncio.sleep(0.02)
-            process.send_signal(signal.SIGINT)
-            _, stderr = await process.communicate()
-    assert process.returncode == -signal.SIGINT
-    assert stderr.decode().splitlines()[-1] == "KeyboardInterrupt"
-    assert "never retrieved" not in stderr.decode()
 
 
 async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -> None:
