@@ -141,11 +141,16 @@ def test_verdicts_that_contradict_themselves_are_unscored(
     assert reason in done.err
 
 
-def test_nothing_scored_exits_with_the_reasons() -> None:
-    write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
+@pytest.mark.parametrize("count", [1, 5, 6])
+def test_nothing_scored_exits_with_the_first_five_reasons(count: int) -> None:
+    indexes = "abcdef"[:count]
+    write_annotations(Path(), [annotation(index, "c1") for index in indexes])
+    refused = [Unscored(index=index, reason="the judge refused") for index in indexes]
+    write_judgments(Path("copy.jsonl"), refused)
     done = score("copy.jsonl", "--annotations", "annotations.json")
     assert done.code == 3
     assert "a is unscored: the judge refused" in done.err
+    assert ("1 more is unscored" in done.err, " more are" in done.err) == (count == 6, False)
 
 
 def test_a_verdict_without_a_caption_does_not_count() -> None:
