@@ -156,6 +156,8 @@ LACKING = [["lack" for _ in event.visual_elements] for event in ANNOTATION.event
         (returning(relations=[["entailment"] * len(LACKING[0]), *LACKING[1:]]), "nothing matches"),
         (returning(matches=[EVENTS + 1]), f"reference event {EVENTS + 1} of {EVENTS}"),
         (returning(matches=[]), "one match per candidate event"),
+        *((returning(matches=[one]), "matches.1: must be") for one in (0, "1", True)),
+        (returning(surprise=1), "surprise"),
         (
             returning(candidate_events=["b", "a"], matches=[2, 1]),
             "matches reference event 1 after 2",
