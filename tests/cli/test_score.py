@@ -164,6 +164,7 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
     [
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
+        ('{"index": "a", "status": "unscored", "reason": ""}', 'index "a": reason: is empty'),
         ("[]", "has no records"),
         ('{"index": "a"', "has no judgments"),
     ],
