@@ -74,13 +74,15 @@ def test_runs_of_unlike_signature_stand_apart() -> None:
     make_run("older", FAIR)
     make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
     make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
+    make_run("thinks", FAIR, by=BY.model_copy(update={"reasoning": "low"}))
     make_run("words", GOOD, by=Provenance(judge="lexical-2", prompts=None, baseline=True))
     found = records()
     assert sorted(one["run"] for one in found if one["section"] == 1) == ["mine", "older"]
-    assert [one["section"] for one in found] == [1, 1, 2, 3, 4]
-    assert [one["baseline"] for one in found] == [False, False, False, False, True]
+    assert [one["section"] for one in found] == [1, 1, 2, 3, 4, 5]
+    assert [one["baseline"] for one in found] == [False] * 5 + [True]
     _, out, _ = typed()
-    assert "4. Runs judged by the baseline lexical-2" in out
+    assert "5. Runs judged by the baseline lexical-2" in out
+    assert ", reasoning low\n" in out
     assert "Do not" in out
 
 

@@ -19,6 +19,7 @@ from capeval.errors import (
 )
 from capeval.llm.asker import Asker
 from capeval.llm.money import Meter
+from capeval.llm.retry import AdaptiveLimiter
 from capeval.llm.types import ReplySchema
 from tests.llm.conftest import KEY, Naps, ask_for, served
 from tests.server import (
@@ -293,3 +294,21 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -
         ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
     assert server.calls == 1
+
+
+async def test_the_limit_doubles_halves_once_for_calls_in_flight_together_and_then_creeps() -> None:
+    limiter = AdaptiveLimiter(16)
+
+    async def limit_after(count: int, end: str) -> int:
+        async def call() -> None:
+            async with limiter.slot() as slot:
+                await asyncio.sleep(0)
+                getattr(limiter, end)(slot)
+
+        await asyncio.gather(*(call() for _ in range(count)))
+        return limiter.limit
+
+    assert [await limit_after(count, "succeeded") for count in (2, 4, 8)] == [4, 8, 16]
+    assert await limit_after(16, "throttled") == 8
+    assert [await limit_after(count, "succeeded") for count in (8, 9)] == [9, 10]
+    assert [await limit_after(1, "throttled") for _ in range(3)] == [5, 2, 2]

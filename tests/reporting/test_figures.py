@@ -87,7 +87,9 @@ def ends(container: Any) -> list[list[float]]:
 
 
 def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
-    axes = drawn(grid(TYPES, VALUES)).axes[0]
+    drawing = drawn(grid(TYPES, VALUES))
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == ["one", "two"]
+    axes = drawing.axes[0]
     first, second = (one for one in axes.containers if isinstance(one, BarContainer))
     assert [bar.get_width() for bar in first] == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
     assert all(a.get_y() < b.get_y() for a, b in zip(first, second, strict=True))
