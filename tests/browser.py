@@ -1,7 +1,5 @@
 """A headless Chromium, driven over its DevTools protocol: one for all tests, a tab for each."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Screens compared with golden files; `CAPEVAL_GOLDEN=1 pytest` writes them: see the difference."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

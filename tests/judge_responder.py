@@ -4,8 +4,6 @@ It answers by comparing words, always alike: `answer` without fault,
 `flaky` malformed at first for some prompts, and `moody` with the failures that a file names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json

@@ -1,7 +1,5 @@
 """Judged runs on disk, as `capeval judge` leaves them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

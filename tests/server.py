@@ -5,8 +5,6 @@ In a process of its own: `python tests/server.py --port 0 --latency-ms 200 --log
 line that it prints is its URL.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

@@ -1,7 +1,5 @@
 """Who may import whom: the rooms of the design. Which versions the tests install."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The commands, options and links in the README and the docs are true."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

@@ -6,8 +6,6 @@ before torchvision is imported; nothing here calls them. The package never does 
 torch and torchvision come from one index and belong together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec

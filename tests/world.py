@@ -3,8 +3,6 @@
 Its endpoint is `tests/server.py`, its clips are made by `tests/video/clips.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

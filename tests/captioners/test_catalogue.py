@@ -1,7 +1,5 @@
 """The catalogue of models, and the user's own entries."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Captions from an endpoint: what is sent, what is refused, what is paid for."""
 
-from __future__ import annotations
-
 import base64
 import io
 import sqlite3

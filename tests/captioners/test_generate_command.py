@@ -1,7 +1,5 @@
 """`capeval generate` through the command line: an endpoint, the sample's clips, and accidents."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Which key goes to which address."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

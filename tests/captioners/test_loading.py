@@ -1,7 +1,5 @@
 """How a model is loaded by transformers, and what is refused before it writes a caption."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Where a model is placed, and which weights a folder or a hub id means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

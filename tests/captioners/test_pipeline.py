@@ -1,7 +1,5 @@
 """Reading ahead, batching and captioning."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading

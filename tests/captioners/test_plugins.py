@@ -1,7 +1,5 @@
 """Captioners of other packages, and objects that are captioners."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

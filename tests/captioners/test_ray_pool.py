@@ -1,7 +1,5 @@
 """Captions from the workers of a real Ray: the same files, whatever happens to a worker."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Generating a run: what is kept, what is done again, and what is never mixed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import suppress

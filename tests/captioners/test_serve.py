@@ -1,7 +1,5 @@
 """`--serve`: the model's server is started, used and ended, however the command ends."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Captions of tiny models: frames, batches, memory and cancelled calls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

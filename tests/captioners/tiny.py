@@ -4,8 +4,6 @@ Weights are scaled up: at the usual scale a random model writes one token over a
 sees, and then every test passes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

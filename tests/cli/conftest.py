@@ -1,7 +1,5 @@
 """The command line in a folder of its own, against the real server process."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """One faulty run under runs/ does not stop a command that was not asked for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`[defaults]` and `[commands.NAME]` of `capeval.toml`."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator

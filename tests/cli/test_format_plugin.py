@@ -1,7 +1,5 @@
 """Annotation formats of installed packages: `--annotations NAME:PATH`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

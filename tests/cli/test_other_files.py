@@ -1,7 +1,5 @@
 """Captions that other programs wrote are judged, and verdicts are written for other programs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What every command prints and accepts alike: `-q`, `--json`, `--full` and `--help`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

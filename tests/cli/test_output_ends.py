@@ -1,7 +1,5 @@
 """Where output goes: to files that hold nothing else, and to readers who may go away."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

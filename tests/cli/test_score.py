@@ -1,7 +1,5 @@
 """`capeval score`: stored verdicts scored again, without any model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`capeval compare`: which videos are paired, what is refused, what gates and failures do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`capeval leaderboard` of judged runs: sections, ranks, every format, mistakes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -3,8 +3,6 @@
 For `tests/server.py`: `--responder tests.construct.chat_responder:answer`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """`capeval annotate agree` and `merge`: exports of the review page, compared and merged."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`capeval annotate draft`: captions become drafts, and what fails is left and named."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

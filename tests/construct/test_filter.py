@@ -1,7 +1,5 @@
 """`capeval annotate filter` on folders of real videos with planted faults."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

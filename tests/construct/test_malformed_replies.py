@@ -1,7 +1,5 @@
 """Replies of the chat model that drafts or checks: malformed replies, and hostile texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which questions need several frames, by simulated answerers and through the command."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """`capeval mcq construct draft` and `check`: questions from annotations, and their faults."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who reviews which videos."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

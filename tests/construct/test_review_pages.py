@@ -1,7 +1,5 @@
 """The review pages in a real browser, from the command that writes them to the file they export."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Who is tested on what the same model drafted or filtered is warned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Human files and judged runs in a folder, from shorthand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files as users have them, read by the command: names of columns, workbooks, gaps, ids."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

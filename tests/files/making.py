@@ -1,7 +1,5 @@
 """Small annotations and workbooks for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every problem of a set in one pass, what may be a mistake, and the statistics."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts of TUNA's result files and of tables of elements."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Human files and files of metrics: the header decides the layout, and every mistake is named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

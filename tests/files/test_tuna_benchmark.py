@@ -1,7 +1,5 @@
 """TUNA-1K as published: a folder, its archive of videos, and the download from the hub."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

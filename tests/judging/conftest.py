@@ -1,7 +1,5 @@
 """One video, its caption, and a judge that is asked without a network."""
 
-from __future__ import annotations
-
 import pytest
 
 from capeval.judging.contracts import PromptSet

@@ -1,7 +1,5 @@
 """The contracts of replies: numbered segments, reasons, and the form of the benchmark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

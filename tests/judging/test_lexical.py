@@ -1,7 +1,5 @@
 """The judge `lexical`: verdicts by words alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

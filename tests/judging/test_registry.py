@@ -1,7 +1,5 @@
 """Judges of other packages and objects of the user: found, run, and checked."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """No verdict is read from a reply unless its whole form says that it is the answer."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`capeval.Judge`: rewards for the captions of a training, from one open judge."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

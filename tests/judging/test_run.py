@@ -1,7 +1,5 @@
 """What a run keeps of a judge's work: identities, repeats, texts that change, and failures."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass

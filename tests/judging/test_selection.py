@@ -1,7 +1,5 @@
 """Which judge is meant, when it ends, what it is expected to cost, and what is left to do."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace

@@ -11,8 +11,6 @@ it once answers well afterwards. Outcomes:
 "endpoint"   the endpoint or the account is refused, and the run stops
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The client against a server that answers, throttles, refuses and hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

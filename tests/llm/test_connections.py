@@ -1,7 +1,5 @@
 """Requests and keys reach the endpoint that they are meant for, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """Questions with generated clips, and an endpoint that reads the clips' frame numbers."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Responses, and graded runs made of numbers, for the tests of what grades and compares them."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files of the benchmarks' own code: graded, and written by `capeval mcq grade --layout`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

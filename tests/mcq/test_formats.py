@@ -1,7 +1,5 @@
 """Each layout of questions, recognised from its content."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`capeval mcq grade`: strategies, conventions, groups, refusals, its run, and a reading model."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Prompts: one for each benchmark, texts that try to leave their place, and subtitles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

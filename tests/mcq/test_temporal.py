@@ -1,7 +1,5 @@
 """`capeval mcq temporal`: its numbers against the TOMATO paper and by hand, and graded runs."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

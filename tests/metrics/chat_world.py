@@ -3,8 +3,6 @@
 For `tests/server.py`: `--responder tests.metrics.chat_world:answer`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """AutoDQ: replies that are read or asked again, and values computed by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import chdir

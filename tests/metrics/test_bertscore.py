@@ -1,7 +1,5 @@
 """BERTScore of tiny models, loaded as any other: compared with bert-score's own scorer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

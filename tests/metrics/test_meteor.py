@@ -1,7 +1,5 @@
 """METEOR: the values of its authors' program; what it does not answer is unscored."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Annotations and captions to be rated, hostile ones among them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from capeval.rating.rate_merge import read_key

@@ -1,7 +1,5 @@
 """The rater's page in a real browser."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

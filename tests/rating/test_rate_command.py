@@ -1,7 +1,5 @@
 """`capeval rate` as people run it: from a sheet to human.csv."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

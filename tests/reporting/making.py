@@ -1,7 +1,5 @@
 """Judged runs to report on, made in memory; one video is hostile in every text that it has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures: their values and names, drawn in files that stand alone."""
 
-from __future__ import annotations
-
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence

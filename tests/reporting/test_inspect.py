@@ -1,7 +1,5 @@
 """`capeval inspect`: one video of a run in the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`capeval plot`: which files it writes of which runs, and what it says of the rest."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

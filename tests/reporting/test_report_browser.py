@@ -1,7 +1,5 @@
 """The report in a real browser."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path

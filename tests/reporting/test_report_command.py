@@ -1,7 +1,5 @@
 """`capeval report`, as people type it."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """The content of the file of a report."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

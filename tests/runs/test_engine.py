@@ -1,7 +1,5 @@
 """The engine for resumable work: what it keeps, what it does again, and what it leaves behind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress

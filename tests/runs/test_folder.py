@@ -1,7 +1,5 @@
 """The files of a run, and what `--out` may name."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Annotations and verdicts in shorthand: one letter for each type, label and characteristic."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

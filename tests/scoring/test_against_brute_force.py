@@ -1,7 +1,5 @@
 """The scorer against one written from the definition in the paper, in exact fractions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 

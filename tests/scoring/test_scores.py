@@ -1,7 +1,5 @@
 """Examples that were worked out on paper."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

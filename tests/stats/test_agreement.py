@@ -1,7 +1,5 @@
 """Agreement and raters, compared with independent tools, published values and simulations."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sign flips against scipy's exact test, and power against its own inverse; Holm's correction."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Shares of right answers and their ratios, over videos with several questions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

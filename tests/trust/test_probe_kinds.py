@@ -1,7 +1,5 @@
 """Probes: right by construction, and the same for the same seed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

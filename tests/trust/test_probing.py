@@ -1,7 +1,5 @@
 """`capeval.probe`: broken judges fail the probes that are about what they break, and no others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

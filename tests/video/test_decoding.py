@@ -1,7 +1,5 @@
 """The hard files, each made here: exact or refused, never almost."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable
