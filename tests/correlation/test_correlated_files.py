@@ -94,3 +94,10 @@ def test_ids_that_look_alike_are_named_and_never_joined(
     done = correlate(tmp_path, *typed_files, "--missing", "drop", "--json")
     assert re.search(hint, done.err)
     assert done.json["results"][0]["n"] == 6
+
+
+def test_names_of_systems_that_look_alike_are_named_too(tmp_path: Path) -> None:
+    csv(tmp_path / "h.csv", "video_id,system,score", "v1,GPT,1", "v2,GPT,2")
+    csv(tmp_path / "m.csv", "video_id,system,score", "v1,gpt,1", "v2,gpt,2")
+    done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=m.csv", *FAST)
+    assert '"GPT" and "gpt" look alike' in done.refusal
