@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.correlation.making import correlate
+from tests.correlation.making import correlate, make_run, write_annotations
 from tests.files.making import save_workbook
+from tests.scoring.making import annotation, scored
 
 FAST = ("--statistic", "kendall_b", "--grouping", "pooled")
 
@@ -101,3 +102,18 @@ def test_names_of_systems_that_look_alike_are_named_too(tmp_path: Path) -> None:
     csv(tmp_path / "m.csv", "video_id,system,score", "v1,gpt,1", "v2,gpt,2")
     done = correlate(tmp_path, "--human", "h.csv", "--metric", "m=m.csv", *FAST)
     assert '"GPT" and "gpt" look alike' in done.refusal
+
+
+def test_a_judge_that_lacks_a_caption_is_left_out_unless_the_caption_may_be(tmp_path: Path) -> None:
+    videos = [annotation(f"v{n}", "a3 t1", "s2") for n in range(6)]
+    write_annotations(tmp_path, videos)
+    for judge, judged in (("whole", videos), ("part", videos[1:])):
+        labels = ["++ 0" if n % 2 else "+0 -" for n in range(len(judged))]
+        given = [scored(v.index, one) for v, one in zip(judged, labels, strict=True)]
+        make_run(tmp_path, "one", given, judge=judge, captions={v.index: "A dog." for v in videos})
+    csv(tmp_path / "h.csv", "video_id,system,score", *(f"v{n},one,{n % 4}" for n in range(6)))
+    for more, judges, n in (((), {"whole"}, 6), (("--missing", "drop"), {"whole", "part"}, 5)):
+        done = correlate(tmp_path, "--human", "h.csv", *FAST, *more, "--json")
+        found = {one["metric"].partition(":")[0] for one in done.json["results"]}
+        assert found == judges, done.err
+        assert {one["n"] for one in done.json["results"]} == {n}

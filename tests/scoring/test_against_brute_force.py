@@ -115,6 +115,14 @@ def test_every_number_is_what_the_definition_says(judged: Set) -> None:
     check(result.overall, pairs)
     assert result.counts.scored == len(pairs) == len(result.videos)
     assert result.counts.unscored == len(judgments) - len(pairs)
+    for video, judgment in pairs:
+        for group in ("all", *ELEMENT_TYPES):
+            each = [one for one in labelled(video, judgment) if group in ("all", one[0].type)]
+            found, shown = prf(each), result.videos[video.index].get(group)
+            assert (shown is None) == (found is None)
+            if shown and found:
+                measured = [shown.precision, shown.recall, shown.f1]
+                assert measured == pytest.approx([*map(float, found)])
 
     expected: dict[str, dict[str, list[tuple[Annotation, Scored]]]] = {
         "visual_characteristic": {
@@ -130,9 +138,9 @@ def test_every_number_is_what_the_definition_says(judged: Set) -> None:
         },
     }
     for way, buckets in expected.items():
-        found = getattr(result.by, way)
-        assert set(found) == {name for name, inside in buckets.items() if inside}
-        for name, bucket in found.items():
+        by = getattr(result.by, way)
+        assert set(by) == {name for name, inside in buckets.items() if inside}
+        for name, bucket in by.items():
             check(bucket, buckets[name])
 
 
