@@ -54,6 +54,7 @@ def test_labels_of_elements_are_three_way_or_binary() -> None:
     table = labels(written(text))
     assert (table.scale, table.labels) == ("three-way", ["entailment", "lack"])
     assert (table.elements, table.places) == (["1.1", "1.2"], ["line 2", "line 3"])
+    assert table.binary().labels == ["covered", "not covered"]
     rows = [["video_id", "element_id", "label"], ["v", 1.1, 1], ["v", 2.1, 0.0]]
     table = labels(save_workbook(Path("labels.xlsx"), rows))
     assert (table.scale, table.labels) == ("binary", ["covered", "not covered"])

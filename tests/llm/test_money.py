@@ -93,6 +93,14 @@ async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float) -> None:
     assert meter.in_flight == 0
 
 
+def test_items_are_begun_while_their_mean_cost_fits_below_the_cap() -> None:
+    meter = Meter(cap=1.0)
+    meter.spent = 0.5
+    has_room = meter.room_for(10, 2.0)
+    assert [has_room(begun) for begun in (0, 1, 2)] == [True, True, False]
+    assert Meter().room_for(10, 2.0)(1000)
+
+
 EFFORTS = get_args(Effort)
 
 

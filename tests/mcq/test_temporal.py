@@ -159,6 +159,7 @@ def test_measures_of_the_named_runs_are_computed() -> None:
     runs = make_runs()
     found = capeval.mcq_temporal(**runs, resamples=FEW)
     assert {role: run.name for role, run in found.runs.items()} == {r: f"m-{r}" for r in runs}
+    assert found.runs["single"].label == "random frame"
     right = {
         role: json.loads(file.read_text("utf-8"))["overall"]["correct"]
         for role, file in runs.items()

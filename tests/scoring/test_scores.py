@@ -173,6 +173,8 @@ def results() -> dict[str, Scores]:
 def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
     text = screen(RunScores(results()), full=False)
     check_golden(GOLDEN, text)
+    two = screen(RunScores(dict(list(results().items())[:2])), full=False)
+    assert "the highest of 2 runs" in two
     full = screen(RunScores(results()))
     for what in ("domain", "number of events", "number of elements"):
         assert f"By {what}" not in text
