@@ -23,6 +23,9 @@ PLUGIN = """
 
         def caption(self, requests):
             return [f"{len(r.frames)} frames of {r.index}" for r in requests]
+
+        def close(self):
+            open("closed", "w").close()
 """
 
 
@@ -51,6 +54,7 @@ def test_a_captioner_of_another_package_is_a_model(install: Callable[..., None])
     assert (first["model"], first["usage"]["calls"]) == ("own-vlm", 0)
     assert first["generation"] == {"backend": "own-vlm", "style": "plain"}
     assert generate().captions == made.captions
+    assert Path("closed").is_file()
 
 
 def test_an_entry_of_the_catalogue_names_the_captioner_and_its_options(

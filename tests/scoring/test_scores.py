@@ -9,6 +9,7 @@ import pytest
 from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
 from capeval.scoring import GROUPS, MEASURES, Scores, Signature, TypeScores
 from capeval.scoring.scores import RunScores
+from capeval.scoring.verdicts import in_force
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
 from tests.scoring.making import annotation, relations, scored, scores
@@ -89,6 +90,14 @@ def test_repeat_spread_by_hand() -> None:
     assert spread.f1_sd == pytest.approx(sum((f1 - mean) ** 2 for f1 in spread.f1) ** 0.5)
     # Of four elements only the first of video a has one label throughout.
     assert spread.unanimous == 0.25
+
+
+def test_a_judgment_with_fewer_repeats_than_asked_does_not_count() -> None:
+    once = scored("a", "++")
+    assert in_force(once, None, 1) == once
+    few = in_force(once, None, 2)
+    assert isinstance(few, Unscored)
+    assert few.reason == "it has 1 of 2 repeats; judge it with --repeats 2"
 
 
 @pytest.mark.parametrize(
