@@ -1,7 +1,5 @@
 """A headless Chromium, driven over its DevTools protocol: one for all tests, a tab for each."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json
@@ -14,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-
-__all__ = ["CHROMIUM", "Page", "running", "tab"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -90,7 +86,6 @@ class Page:
         await asyncio.wait_for(self._loaded.wait(), 30)
 
     async def ask(self, expression: str) -> Any:
-        """Return what an expression is in the page."""
         reply = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

@@ -1,7 +1,5 @@
 """What many tests share, made once for each worker."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from datetime import date

@@ -1,7 +1,5 @@
 """Screens compared with golden files; `CAPEVAL_GOLDEN=1 pytest` writes them: see the difference."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path
@@ -11,18 +9,14 @@ from rich.console import Console
 
 from capeval.version import __version__
 
-__all__ = ["check_golden", "screen"]
-
 
 def screen(result: Any, width: int = 80, *, full: bool = True) -> str:
-    """Return what a result shows on a terminal without colours."""
     out = io.StringIO()
     result.show(Console(file=out, width=width, color_system=None), full=full)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def check_golden(file: Path, text: str) -> None:
-    """Compare a text, without capeval's version, with the file."""
     text = text.replace(f"|v:{__version__}", "")
     if os.environ.get("CAPEVAL_GOLDEN"):
         file.write_text(text, encoding="utf-8")

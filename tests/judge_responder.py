@@ -4,8 +4,6 @@ It answers by comparing words, always alike: `answer` without fault,
 `flaky` malformed at first for some prompts, and `moody` with the failures that a file names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json
@@ -38,12 +36,10 @@ _STOP = frozenset(
 
 
 def is_preflight(request: dict[str, Any]) -> bool:
-    """Tell the call that only finds out what an endpoint takes."""
     return bool(request["messages"][0]["content"] == PREFLIGHT)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer as a judge that always keeps the contract."""
     return _completion(request, _right(request))
 
 
@@ -89,7 +85,6 @@ def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
 
 
 def reply_to(prompt: str, seed: int = 0) -> str:
-    """Return the right reply to a prompt of the packaged set."""
     given = {tag: found[1] for tag, one in _BETWEEN.items() if (found := one.search(prompt))}
     if "match_data" in given:
         return _relations(prompt, given["match_data"], seed)

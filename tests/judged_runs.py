@@ -1,7 +1,5 @@
 """Judged runs on disk, as `capeval judge` leaves them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +10,6 @@ from capeval.files.judgments import write_judgments
 from capeval.schema import Annotation, Judgment, Provenance
 from capeval.scoring.judged_run import load_judged
 from tests.scoring.making import annotation, scored
-
-__all__ = ["BY", "VIDEOS", "judgments", "make_run", "write_annotations"]
 
 VIDEOS = [
     annotation("a", "c3 s2 a3", "t1 a1 c2", visual_characteristic="Low-Dynamic", domain="Film"),
@@ -56,9 +52,8 @@ def make_run(
     generation: Mapping[str, Any] | None = None,
     captioned: int = len(VIDEOS),
     folder: str = "judge",
-    change: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Make a run and what a judge made of it; `change` replaces values of scores.json by path."""
+    """Make a run and what a judge made of it."""
     run = runs / name
     judge = run / folder
     judge.mkdir(parents=True)
@@ -70,12 +65,7 @@ def make_run(
     (run / "manifest.json").write_text(json.dumps(manifest))
     write_judgments(judge / "judgments.jsonl", judgments(labels, by))
     scores = load_judged(judge, annotations=annotations).scores
-    values = json.loads(json.dumps(scores.model_dump(mode="json")))
-    for path, value in (change or {}).items():
-        *parents, last = path.split(".")
-        at = values
-        for parent in parents:
-            at = at[parent]
-        at[last] = value
-    (judge / "scores.json").write_text(dumps(values, indent=1) + "\n", encoding="utf-8")
+    (judge / "scores.json").write_text(
+        dumps(scores.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+    )
     return judge

@@ -6,8 +6,6 @@ The moods: `good`; `slow` to reply; `mortal`, which ends at its first call for w
 `hang`, which never answer; `deaf`, which ignores SIGTERM.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -3,8 +3,6 @@
 The tests check them with llguidance, `scripts/real` with the other engines that servers use.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from capeval.construct import drafts, question_checks, question_drafting

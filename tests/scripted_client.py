@@ -1,7 +1,5 @@
 """A chat client that follows a script."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from capeval.llm.replies import ChatReply, ChatRequest

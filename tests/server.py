@@ -5,8 +5,6 @@ In a process of its own: `python tests/server.py --port 0 --latency-ms 200 --log
 line that it prints is its URL.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib
@@ -82,7 +80,6 @@ def failure(
     param: str | None = None,
     headers: dict[str, str] | None = None,
 ) -> web.Response:
-    """An error in OpenAI's own form."""
     body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
     return web.json_response(body, status=status, headers=headers)
 
@@ -241,7 +238,6 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Serve until killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0.0)

@@ -1,7 +1,5 @@
 """Six videos with a caption each, and a judge of them."""
 
-from __future__ import annotations
-
 from capeval.llm.replies import ChatRequest
 from capeval.schema import Annotation
 from tests.judge_responder import reply_to

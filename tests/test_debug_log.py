@@ -1,7 +1,5 @@
 """The log of `--debug FILE`: what it records, what it hides, and that it never matters to a run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

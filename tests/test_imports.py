@@ -1,7 +1,5 @@
 """Who may import whom: the rooms of the design. Which versions the tests install."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -45,7 +43,6 @@ def room_of(path: Path) -> str:
 
 @cache
 def imported(path: Path) -> list[tuple[int, str]]:
-    """Return line and full name of every import, those inside functions too."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -147,7 +144,6 @@ def test_every_dependency_is_locked() -> None:
 
 
 def _project(requirement: str) -> str:
-    """Return the normalized project name of a requirement."""
     found = re.match(r"[\w.-]+", requirement)
     assert found
     return re.sub(r"[-_.]+", "-", found[0]).lower()

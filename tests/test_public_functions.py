@@ -1,7 +1,5 @@
 """What is public is what is listed, and the names of the commands belong to functions."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands, options and links in the README and the docs are true."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy
@@ -97,7 +95,6 @@ def test_options_of_shown_commands_exist() -> None:
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Yield every `capeval ...` command of a code block, with its page."""
     for page in TEXTS:
         for line in "".join([*blocks(page, ""), *blocks(page, "console")]).splitlines():
             for part in line.removeprefix("$ ").split("&&"):
@@ -118,7 +115,6 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

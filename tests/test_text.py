@@ -1,7 +1,5 @@
 """The text of messages: what a mistyped name means, and what a word is."""
 
-from __future__ import annotations
-
 import pytest
 
 from capeval.text import nearest, normal_form, words

@@ -6,21 +6,16 @@ before torchvision is imported; nothing here calls them. The package never does 
 torch and torchvision come from one index and belong together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-
-__all__ = ["DefinedBeforeImport", "define"]
 
 _OPERATORS = ("nms", "qnms")
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 def define() -> None:
-    """Define the operators, if torch has no CUDA and they are not there."""
     import torch
 
     if torch.version.cuda is not None:

@@ -3,8 +3,6 @@
 Its endpoint is `tests/server.py`, its clips are made by `tests/video/clips.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -31,8 +29,6 @@ from capeval.video import FrameSet
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# ---- Commands ------------------------------------------------------------------------------------
-
 
 class Said(NamedTuple):
     """How a command ended and what it said."""
@@ -43,12 +39,17 @@ class Said(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stderr."""
         return self.err.splitlines()
 
     @property
+    def refusal(self) -> str:
+        """The one line on stderr of a command that is refused and prints nothing else."""
+        assert (self.code, self.out, len(self.lines)) == (2, "", 1), self
+        assert self.err.startswith("capeval: ")
+        return self.err
+
+    @property
     def json(self) -> Any:
-        """The JSON value on stdout."""
         return json.loads(self.out)
 
 
@@ -120,7 +121,6 @@ def run(cwd: Path, *arguments: str, **variables: str) -> Said:
 
 
 async def start(cwd: Path, *arguments: str, **variables: str) -> asyncio.subprocess.Process:
-    """Start `capeval` in a process of its own."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "capeval", *arguments),
         cwd=cwd,
@@ -131,21 +131,13 @@ async def start(cwd: Path, *arguments: str, **variables: str) -> asyncio.subproc
     )
 
 
-# ---- Files of lines ------------------------------------------------------------------------------
-
-
 def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write_lines(file: Path, values: Iterable[Any]) -> Path:
-    """Write values as JSON lines; return the file."""
     file.write_text("".join(json.dumps(one) + "\n" for one in values), encoding="utf-8")
     return file
-
-
-# ---- Packages that extend capeval ----------------------------------------------------------------
 
 
 def install(folder: Path, name: str, source: str, entry_points: str) -> Path:
@@ -185,7 +177,6 @@ ERRORS: dict[str, tuple[Exception, str]] = {
 }
 """Exceptions as unhelpful as other packages can make them, and how their descriptions begin."""
 
-# ---- Captioners and decoders without a model or a video ------------------------------------------
 
 SETTINGS = {"backend": "fake", "max_new_tokens": 1024}
 

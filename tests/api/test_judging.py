@@ -1,7 +1,5 @@
 """`capeval.judge` in a notebook: captions in memory or in files, with and without a loop."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

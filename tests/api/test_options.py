@@ -1,7 +1,5 @@
 """Options are checked for Python as for the command line: type, limits and emptiness."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Mapping

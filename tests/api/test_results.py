@@ -1,7 +1,5 @@
 """Results in Python: a sentence, a table in a notebook, rows for pandas; annotations as dicts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +18,6 @@ Load = Callable[..., LoadedModel]
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """Make a tiny checkpoint of a family, once a session."""
     from tests.captioners import tiny
 
     folder = tmp_path_factory.mktemp("checkpoints")
@@ -61,8 +58,6 @@ def captioner(load: Load) -> Callable[..., TransformersCaptioner]:
 
 @pytest.fixture
 def wanted_of(tmp_path: Path) -> Callable[..., Wanted]:
-    """Makes annotations with (empty) files for their videos."""
-
     def make(
         indexes: Sequence[str | dict[str, Any]], *, files: Sequence[str] | None = None, **more: Any
     ) -> Wanted:

@@ -1,7 +1,5 @@
 """What of a model's text is the caption, and whether it repeats itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from capeval.captioners.pipeline import repetition_warning

@@ -1,7 +1,5 @@
 """The catalogue of models, and the user's own entries."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path
@@ -76,27 +74,6 @@ def own(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "capeval.toml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_own_entries_add_and_change(tmp_path: Path) -> None:
-    catalogue = read_catalogue(
-        own(
-            tmp_path,
-            """
-            [prices."x"]
-            input = 1
-            output = 1
-            [models."llava-video-7b"]
-            frames = "64"
-            [models."mine"]
-            base_url = "http://gpu:8000/v1"
-            system = "You are careful."
-            """,
-        )
-    )
-    changed, mine = catalogue["llava-video-7b"], catalogue["mine"]
-    assert (changed.frames, changed.hub) == ("64", "lmms-lab/LLaVA-Video-7B-Qwen2")
-    assert (mine.reached, mine.base_url, mine.frames) == ("endpoint", "http://gpu:8000/v1", "32")
 
 
 @pytest.mark.parametrize(

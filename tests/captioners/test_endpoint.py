@@ -1,13 +1,8 @@
 """Captions from an endpoint: what is sent, what is refused, what is paid for."""
 
-from __future__ import annotations
-
-import asyncio
 import base64
-import gc
 import io
 import sqlite3
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +17,6 @@ from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
 from capeval.llm.client import OpenAIChatClient
 from capeval.llm.money import Meter
-from capeval.llm.replies import ChatReply, ChatRequest
-from capeval.schema import Usage
 from tests.server import LoopbackServer, completion, failure
 
 FRAMES = np.arange(3 * 20 * 30 * 3, dtype=np.uint32).astype(np.uint8).reshape(3, 20, 30, 3)
@@ -35,8 +28,6 @@ def request(index: str = "V1", frames: Any = FRAMES) -> CaptionRequest:
 
 
 class Endpoint:
-    """A captioner at a loopback server."""
-
     def __init__(self, tmp_path: Path) -> None:
         self.cache = ReplyCache(tmp_path / "replies.sqlite")
         self.meter = Meter()
@@ -255,54 +246,3 @@ async def test_no_image_is_stored_in_the_cache(endpoint: Endpoint, tmp_path: Pat
     assert "sha256" in stored
     assert len(stored) < 5_000
     assert (tmp_path / "replies.sqlite").stat().st_size < 100_000
-
-
-class _Waits:
-    """A client whose reply comes when it is told."""
-
-    def __init__(self) -> None:
-        self.asked, self.go = asyncio.Event(), asyncio.Event()
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        self.asked.set()
-        await self.go.wait()
-        return ChatReply("A dog.", "stop", "m", None, Usage(calls=1))
-
-
-async def test_raw_frames_are_let_go_before_the_call() -> None:
-    client = _Waits()
-    asker = Asker(client, None, base_url="http://vlm/v1", meter=Meter())
-    captioner = EndpointCaptioner(asker, "m", "m", ImageForm())
-    frames = FRAMES.copy()
-    seen = weakref.ref(frames)
-    call = asyncio.create_task(captioner.caption([request(frames=frames)]))
-    del frames
-    await client.asked.wait()
-    await asyncio.sleep(0.01)
-    gc.collect()
-    assert seen() is None
-    client.go.set()
-    assert isinstance((await call)[0], Captioned)
-
-
-async def test_frames_of_several_questions_are_encoded_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoded: list[str] = []
-    save = Image.Image.save
-
-    def counted(image: Image.Image, file: Any, kind: str, **more: Any) -> None:
-        encoded.append(kind)
-        save(image, file, kind, **more)
-
-    monkeypatch.setattr(Image.Image, "save", counted)
-    client = _Waits()
-    client.go.set()
-    asker = Asker(client, None, base_url="http://vlm/v1", meter=Meter())
-    captioner = EndpointCaptioner(asker, "m", "m", ImageForm("png"))
-    await captioner.caption([request("Q1"), request("Q2")])
-    assert len(encoded) == len(FRAMES)
-    # Another array, also at the place of one that is gone, is encoded by itself.
-    for value in range(20):
-        await captioner.caption([request(frames=np.full((1, 4, 6, 3), value, np.uint8))])
-    assert len(encoded) == len(FRAMES) + 20

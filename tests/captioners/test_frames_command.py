@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,13 +21,14 @@ def run(*arguments: object, folder: Path) -> Said:
 def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
-    done = run(clip, "--frames", "8", folder=here)
+    done = run(clip, "--frames", "12", folder=here)
     assert done.code == 0, done.err
-    assert done.out.endswith("\nWritten: clip.frames.png\n")
-    assert "8 of 48 frames, 128x96, 2.0 s at 24 a second" in done.out
+    assert "12 of 48 frames, 128x96, 2.0 s at 24 a second" in done.out
     assert [entry.name for entry in here.iterdir()] == ["clip.frames.png"]
     with Image.open(here / "clip.frames.png") as sheet:
-        assert sheet.width > 8 * 128
+        # Two rows; the second begins with a frame.
+        below = np.asarray(sheet)[sheet.height // 2 :, : sheet.width // 4]
+    assert below.mean() < 200
 
 
 def test_out_writes_each_frame_at_full_size_by_its_index(clip: Path, tmp_path: Path) -> None:
@@ -46,8 +45,8 @@ def test_no_file_is_destroyed_and_policies_do_not_mix_in_one_folder(
     clip: Path, tmp_path: Path
 ) -> None:
     before = clip.read_bytes()
-    done = run("clip.mp4", "--out", "clip.mp4", folder=tmp_path)
-    assert (done.code, done.err.count("\n"), clip.read_bytes()) == (2, 1, before)
+    assert run("clip.mp4", "--out", "clip.mp4", folder=tmp_path).refusal
+    assert clip.read_bytes() == before
     assert [run(clip, "--frames", "2", folder=tmp_path).code for _ in range(2)] == [0, 0]
     for frames, code in (("2", 0), ("3", 2)):
         assert run(clip, "--frames", frames, "--out", "shown", folder=tmp_path).code == code
@@ -73,7 +72,4 @@ def test_json_is_the_record_alone(clip: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_line_and_exit_2(
     arguments: list[str], said: str, clip: Path, tmp_path: Path
 ) -> None:
-    done = run(*arguments, folder=tmp_path)
-    assert done.code == 2
-    assert said in done.err
-    assert done.err.count("\n") == 1
+    assert said in run(*arguments, folder=tmp_path).refusal

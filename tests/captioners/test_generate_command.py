@@ -1,10 +1,8 @@
 """`capeval generate` through the command line: an endpoint, the sample's clips, and accidents."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections import Counter
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import pytest
 
 from capeval.captioners.catalogue import read_catalogue
 from capeval.config import sample_folder
-from tests.captioners import tiny
 from tests.captioners.test_endpoint import DISTRUST, VLLM
+from tests.captioners.tiny import Checkpoint
 from tests.server import LoopbackServer, completion, failure
 from tests.world import capeval as here
 from tests.world import environment, lines, typed
@@ -146,8 +144,7 @@ def test_a_mistake_is_one_line(
     (tmp_path / "ours").mkdir()
     key = {} if said.startswith("no key") else {"OPENAI_API_KEY": "sk-x"}
     ended = typed(tmp_path, "generate", *arguments, "--quiet", env=environment(tmp_path, **key))
-    assert (ended.code, len(ended.lines)) == (2, 1)
-    assert said in ended.err
+    assert said in ended.refusal
     assert not (tmp_path / "runs").exists()
 
 
@@ -254,41 +251,32 @@ async def test_models_lists_the_catalogue(tmp_path: Path) -> None:
     assert 'options: {"template": {"enable_thinking": false}}' in ours.out
     assert "revision" not in ours.out  # a folder has none
     listed = await here(tmp_path, "models")
-    full = await here(tmp_path, "models", "--full")
     one = await here(tmp_path, "models", "internvl2-8b")
     found = json.loads((await here(tmp_path, "models", "--json")).out)
-    wrong = await here(tmp_path, "models", "internvl2-9b")
-    packaged = Counter(entry.reached for entry in read_catalogue().values())
-    assert listed.out.startswith(
-        f"{packaged.total() + 2} models: {packaged['transformers'] + 1} run in this process (trans"
-    )
-    # The paper's models are named, and in the table of --full.
-    assert ("qwen2-vl-7b *" in full.out, "qwen2-vl-7b *" in listed.out) == (True, False)
-    rows = [line.split()[0] for line in full.out.splitlines() if line.strip()]
-    for name in read_catalogue():
-        assert name in listed.out.replace("\n", " ")
-        assert name in rows
+    packaged = read_catalogue()
+    local = sum(entry.reached == "transformers" for entry in packaged.values()) + 1
+    assert listed.out.startswith(f"{len(packaged) + 2} models: {local} run in this process (trans")
+    assert [name for name in packaged if name not in listed.out.replace("\n", " ")] == []
     assert "vllm serve OpenGVLab/InternVL2-8B" in one.out
-    assert sum(one["paper"] for one in found.values()) == 21
-    assert (wrong.code, 'did you mean "internvl2-8b"?' in wrong.err) == (2, True)
+    assert sum(entry["paper"] for entry in found.values()) == 21
+    wrong = await here(tmp_path, "models", "internvl2-9b")
+    assert 'did you mean "internvl2-8b"?' in wrong.refusal
 
 
-def test_a_tiny_model_captions_the_sample_which_is_judged(tmp_path: Path) -> None:
-    tiny.make("llava-onevision", tmp_path).rename(tmp_path / "ours")
+def test_a_tiny_model_captions_the_sample(tmp_path: Path, checkpoint: Checkpoint) -> None:
+    shutil.copytree(checkpoint("llava-onevision"), tmp_path / "ours")
     (tmp_path / "capeval.toml").write_text(
         '[models."warm"]\nhub = "./ours"\ntemperature = 0.9\nmax_new_tokens = 6\n'
     )
     cpu = ("generate", "--device", "cpu", "--frames", "4")
     made = typed(
         tmp_path, *cpu, "--model", "./ours", "--max-new-tokens", "24", "--batch-size", "4",
-        "--run", "tiny",
+        "--run", "tiny", "--limit", "4",
     )  # fmt: skip
     assert made.code == 0, made.err
     captions = lines(tmp_path / "runs" / "tiny" / "captions.jsonl")
-    assert len({line["caption"] for line in captions}) == 10
-    assert [len(line["frames"]["indices"]) for line in captions] == [4] * 10
-    judged = typed(tmp_path, "judge", "--judge", "lexical")
-    assert "tiny: captioned 10/10, scored 10/10" in judged.out
+    assert len({line["caption"] for line in captions}) == 4
+    assert [len(line["frames"]["indices"]) for line in captions] == [4] * 4
 
     def written(run: str, *more: str) -> list[str]:
         # Random weights may end a caption before it begins.

@@ -1,7 +1,5 @@
 """How a model is loaded by transformers, and what is refused before it writes a caption."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shutil
@@ -27,21 +25,15 @@ from tests.captioners.tiny import Checkpoint
 
 
 def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
-    entry = ModelEntry(
-        name="m",
-        reached="transformers",
-        hub=str(checkpoint("llava-onevision")),
-        temperature=0.5,
-        options={"dtype": "float16"},
-    )
-    own = load_model(entry, CaptionerOptions(device="cpu")).settings
-    assert (own["dtype"], own["generation"]["max_new_tokens"]) == ("float16", 1024)
+    hub = str(checkpoint("llava-onevision"))
+    entry = ModelEntry(name="m", reached="transformers", hub=hub, temperature=0.5)
+    own = load_model(entry, CaptionerOptions(device="cpu")).settings["generation"]
     # From the whole distribution: transformers would cut it off after 50 tokens.
     sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
-    assert sampled.items() <= own["generation"].items()
+    assert sampled.items() <= own.items()
     options = CaptionerOptions(temperature=0, device="cpu", max_new_tokens=7)
-    given = load_model(entry, options).settings
-    assert (given["generation"]["max_new_tokens"], given["generation"]["do_sample"]) == (7, False)
+    given = load_model(entry, options).settings["generation"]
+    assert (given["max_new_tokens"], given["do_sample"]) == (7, False)
 
 
 def edit_config(folder: Path, **config: Any) -> None:

@@ -1,7 +1,5 @@
 """Where a model is placed, and which weights a folder or a hub id means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,8 +30,6 @@ Machine = Callable[..., None]
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Make torch report a machine."""
-
     def set_up(*, gpus: int = 0, gpu_gib: float | Sequence[float] = 0, cpu_gib: float = 16) -> None:
         each = [gpu_gib] * gpus if isinstance(gpu_gib, int | float) else [*gpu_gib]
 

@@ -1,7 +1,5 @@
 """Generating a run: what is kept, what is done again, and what is never mixed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,12 +20,11 @@ from capeval.captioners.generate import (
 )
 from capeval.captioners.protocol import Uncaptioned
 from capeval.captioners.stored_work import complete
-from capeval.errors import InputError, ModelDown, RequestRefused, RunLocked
+from capeval.errors import InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
-from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.world import (
     FakeCaptioner,
@@ -87,31 +84,6 @@ async def test_a_run_holds_everything_that_made_it(run: RunFolder, wanted_of: Wa
     captioner = FakeCaptioner()
     again = await go(run, wanted_of(INDEXES), captioner)
     assert (again.new, captioner.batches, run.captions.read_bytes()) == (0, [], before)
-
-
-async def test_failures_are_listed_and_tried_again(run: RunFolder, wanted_of: Wanting) -> None:
-    wanted = wanted_of(INDEXES)
-    first = await go(
-        run,
-        wanted,
-        FakeCaptioner(answer=lambda r: Uncaptioned("v4", "filtered") if r.index == "v4" else None),
-        FakeReader(broken={"v7": "is empty (0 bytes)"}.get),
-    )
-    assert first.ungenerated == {"v4": "filtered", "v7": "is empty (0 bytes)"}
-    failed = run.path / "ungenerated.jsonl"
-    assert lines(failed) == [
-        {"index": "v4", "reason": "filtered"},
-        {"index": "v7", "reason": "is empty (0 bytes)"},
-    ]
-    assert "v4" not in order(run.captions)
-    # Another part of the work does not forget them.
-    await go(run, replace(wanted, chosen=wanted.chosen[1:2]))
-    assert [line["index"] for line in lines(failed)] == ["v4", "v7"]
-    captioner = FakeCaptioner()
-    second = await go(run, wanted, captioner)
-    assert (second.new, second.ungenerated, set(captioner.prompts)) == (2, {}, {"v4", "v7"})
-    assert not failed.exists()
-    assert order(run.captions) == INDEXES
 
 
 async def test_no_video_at_all_is_the_users_mistake(run: RunFolder, wanted_of: Wanting) -> None:
@@ -322,21 +294,6 @@ async def test_an_outdated_caption_remains_until_another_is_written(
 
 
 # capeval.generate
-
-
-def test_captions_of_a_scripted_endpoint_are_a_run(tmp_path: Path) -> None:
-    client = ScriptedClient(["A dog runs.", RequestRefused("filtered"), "A cat sits."])
-    notices: list[str] = []
-    made = capeval.generate(
-        "my-vlm", client=client, runs=tmp_path, cache=tmp_path / "c.sqlite", limit=3, frames="2",
-        max_concurrency=1, on_notice=notices.append,
-    )  # fmt: skip
-    assert notices == ["No --annotations are given: captioning the bundled sample."]
-    assert [line["caption"] for line in made.captions] == ["A dog runs.", "A cat sits."]
-    assert list(made.ungenerated.values()) == ["filtered"]
-    assert made.run.path == tmp_path / "my-vlm"
-    scores = capeval.judge(str(made.run.path), judge="lexical", runs=tmp_path)
-    assert scores.counts.captioned == 2
 
 
 async def test_cached_captions_are_for_their_own_run(tmp_path: Path) -> None:

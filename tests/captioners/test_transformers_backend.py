@@ -1,7 +1,5 @@
 """Captions of tiny models: frames, batches, memory and cancelled calls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace
@@ -216,8 +214,6 @@ async def test_batches_grow_on_a_gpu(captioner: Make) -> None:
     assert model.batch_size > 1
 
 
-# ---- Likelihoods of given replies ---------------------------------------------------------------
-
 # One token and several, and one that begins as another does.
 TEXTS = ("A", "1", "1 2", "red jacket", "camera pans to the left", "red jacket walks along")
 
@@ -308,8 +304,6 @@ async def test_a_question_s_own_system_prompt_reaches_the_model(captioner: Make)
             found.append(outcome.likelihoods)
         assert found[0] != found[1], family
 
-
-# ---- Sizes of frames, against tables that no code of capeval wrote ------------------------------
 
 # Qwen2-VL reads 32,768 tokens; 1,024 are for the caption and 512 for the prompt.
 CONTEXT, WRITTEN = 32_768, 1024

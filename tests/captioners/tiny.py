@@ -4,8 +4,6 @@ Weights are scaled up: at the usual scale a random model writes one token over a
 sees, and then every test passes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -79,14 +77,12 @@ def request(
 
 
 def captioned(outcomes: Sequence[Captioned | Uncaptioned]) -> list[Captioned]:
-    """Return captions, of which none may be missing."""
     good = [outcome for outcome in outcomes if isinstance(outcome, Captioned)]
     assert len(good) == len(outcomes), outcomes
     return good
 
 
 def make(family: str, folder: Path) -> Path:
-    """Save a tiny checkpoint of `family` under `folder`."""
     torch.manual_seed(7)
     target = folder / family
     _MAKERS[family](target)

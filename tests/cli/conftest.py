@@ -1,7 +1,5 @@
 """The command line in a folder of its own, against the real server process."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -42,7 +40,6 @@ class Endpoint:
         return sum(PREFLIGHT.encode() not in line[:300] for line in lines)
 
     def requests(self) -> int:
-        """All calls so far, the preflight's too."""
         return len(self.log.read_bytes().splitlines()) if self.log.exists() else 0
 
 
@@ -80,7 +77,6 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def endpoint(_server: Endpoint) -> Endpoint:
-    """The server in a good mood, its log empty."""
     _server.mood()
     os.truncate(_server.log, 0) if _server.log.exists() else None
     return _server
@@ -147,8 +143,6 @@ def _none_is_left_running() -> Iterator[None]:
 
 
 class Workspace:
-    """A folder to type `capeval` in, with a home and a cache of its own."""
-
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
         self.cache = folder / "xdg"
@@ -174,7 +168,6 @@ class Workspace:
         return {**kept, **home, "PYTHONWARNINGS": "error", "COLUMNS": "120", **more}
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
-        """Start `capeval` and do not wait for it."""
         command = shutil.which("capeval", path=str(Path(sys.executable).parent))
         assert command, "capeval is not installed beside this Python"
         process = subprocess.Popen(
@@ -190,7 +183,6 @@ class Workspace:
         return process
 
     def run(self, *arguments: str, **env: str) -> Said:
-        """Type `capeval ...` in this process."""
         return typed(self.folder, *arguments, env=self.env(**env))
 
     def judge(self, *arguments: str, **env: str) -> Said:
@@ -198,14 +190,12 @@ class Workspace:
         return self.run(*self.judging(*arguments), **env)
 
     def judging(self, *arguments: str) -> tuple[str, ...]:
-        """What `judge` types."""
         named = ("captions.jsonl",) if not arguments or arguments[0].startswith("-") else ()
         given = ("--annotations", "annotations.json", "--base-url", self.url)
         return ("judge", *named, *arguments, *given)
 
     @property
     def judged(self) -> Path:
-        """The judge's folder in the run of `fill`'s captions."""
         return self.folder / "runs" / "captions" / "judge-model@tuna-cap-v1"
 
     def judgments(self, prompts: str = "tuna-cap-v1") -> dict[str, dict[str, Any]]:
@@ -217,13 +207,11 @@ class Workspace:
         return {line["index"]: line for line in lines}
 
     def scores(self) -> dict[str, Any]:
-        """The stored scores."""
         scores: dict[str, Any] = json.loads((self.judged / "scores.json").read_bytes())
         return scores
 
 
 def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Said:
-    """Wait for a command."""
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
@@ -232,7 +220,6 @@ def end_of(process: subprocess.Popen[str], timeout: float = 60) -> Said:
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 60) -> None:
-    """Look every few milliseconds."""
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, "it never happened"
@@ -241,7 +228,6 @@ def wait_until(condition: Callable[[], bool], timeout: float = 60) -> None:
 
 @pytest.fixture
 def work(tmp_path: Path, endpoint: Endpoint) -> Workspace:
-    """A workspace with twelve videos, at the shared server."""
     workspace = Workspace(tmp_path / "work", endpoint.url)
     workspace.fill(12)
     return workspace

@@ -1,7 +1,5 @@
 """One faulty run under runs/ does not stop a command that was not asked for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -18,8 +16,6 @@ RUNS = ("bad", "one", "two")
 
 
 def damage(name: str, content: str | bytes) -> Callable[[], object]:
-    """Replace a file of the run `bad`."""
-
     def make() -> None:
         (file,) = BAD.glob(name)
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -44,7 +40,6 @@ if os.getuid():  # root may read everything
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three judged runs and ratings of their captions."""
     folder = tmp_path_factory.mktemp("made")
     videos = [f"v{n}" for n in range(6)]
     (folder / "a.json").write_text(json.dumps([record(video) for video in videos]))

@@ -1,7 +1,5 @@
 """Bad input from the command line: one line, exit code 2, nothing written."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

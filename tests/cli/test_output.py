@@ -1,7 +1,5 @@
 """What every command prints and accepts alike: `-q`, `--json`, `--full` and `--help`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -101,7 +99,6 @@ def test_there_are_few_options() -> None:
 
 
 async def judged_by(responder: Any, work: Workspace, *arguments: str) -> str:
-    """What `judge -q` prints to stderr at a server of its own."""
     async with LoopbackServer(responder) as server:
         work.url = server.url
         ran = await asyncio.to_thread(work.judge, "-q", *arguments)

@@ -1,7 +1,5 @@
 """Where output goes: to files that hold nothing else, and to readers who may go away."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -35,10 +33,9 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def refusal(command: str, out: str) -> str:
     """Return why a command refuses to write a file: in one line, and nothing has changed."""
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-    done = here(*command.split(), "--out", out)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    refusal = here(*command.split(), "--out", out).refusal
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
-    return done.err
+    return refusal
 
 
 @pytest.mark.parametrize(
@@ -49,6 +46,7 @@ def refusal(command: str, out: str) -> str:
         ("score one", "runs/../annotations.json"),
         ("score one", JUDGMENTS),
         ("score one", "annotations.json"),
+        ("leaderboard", "Scores.json"),  # some file systems take it for scores.json
     ],
 )
 def test_no_command_overwrites_what_it_reads(command: str, out: str) -> None:
@@ -71,10 +69,8 @@ def test_what_is_no_file_is_refused_before_any_work(out: str, message: str) -> N
     assert message in refusal("score one", out)
 
 
-@pytest.mark.parametrize(
-    "command", ["correlate --human human.csv --metric m=human.csv --json", "--help"]
-)
-def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(command: str) -> None:
+def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would() -> None:
+    command = "correlate --human human.csv --metric m=human.csv --json"
     # The reader is gone before the command begins, so that no other process can hold its end.
     reader, writer = os.pipe()
     os.close(reader)

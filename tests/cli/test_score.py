@@ -1,7 +1,5 @@
 """`capeval score`: stored verdicts scored again, without any model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -44,7 +42,6 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tuna(index: str, labels: str) -> dict[str, Any]:
-    """A three-stage result of the TUNA repository."""
     (video,) = [each for each in VIDEOS if each.index == index]
     pairs = zip(video.events, scored(index, labels).relations, strict=True)
     return {
@@ -144,11 +141,16 @@ def test_verdicts_that_contradict_themselves_are_unscored(
     assert reason in done.err
 
 
-def test_nothing_scored_exits_with_the_reasons() -> None:
-    write_judgments(Path("copy.jsonl"), [Unscored(index="a", reason="the judge refused")])
+@pytest.mark.parametrize("count", [1, 5, 6])
+def test_nothing_scored_exits_with_the_first_five_reasons(count: int) -> None:
+    indexes = "abcdef"[:count]
+    write_annotations(Path(), [annotation(index, "c1") for index in indexes])
+    refused = [Unscored(index=index, reason="the judge refused") for index in indexes]
+    write_judgments(Path("copy.jsonl"), refused)
     done = score("copy.jsonl", "--annotations", "annotations.json")
     assert done.code == 3
     assert "a is unscored: the judge refused" in done.err
+    assert ("1 more is unscored" in done.err, " more are" in done.err) == (count == 6, False)
 
 
 def test_a_verdict_without_a_caption_does_not_count() -> None:
@@ -162,16 +164,16 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
     [
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
         ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
+        ('{"index": "a", "status": "unscored", "reason": ""}', 'index "a": reason: is empty'),
         ("[]", "has no records"),
         ('{"index": "a"', "has no judgments"),
     ],
 )
 def test_damaged_or_foreign_judgments_are_refused(lines: str, message: str) -> None:
     Path("copy.jsonl").write_text(lines)
-    done = score("copy.jsonl", "--annotations", "annotations.json")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith("capeval: copy.jsonl: ")
-    assert message in done.err
+    refusal = score("copy.jsonl", "--annotations", "annotations.json").refusal
+    assert refusal.startswith("capeval: copy.jsonl: ")
+    assert message in refusal
 
 
 @pytest.mark.parametrize("manifest", [{}, {"annotations": {"path": 5}}])

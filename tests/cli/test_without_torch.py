@@ -1,7 +1,5 @@
 """What needs only the extra `frames`: models behind an endpoint, and reports with frames."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Judged runs in memory, and comparisons of eight videos with one number set by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

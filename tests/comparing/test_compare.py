@@ -1,7 +1,5 @@
 """`capeval compare`: which videos are paired, what is refused, what gates and failures do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,8 +174,6 @@ def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
     assert (found.first.name, found.second.name) == ("old (judge)", "old (second)")
 
 
-# ---- As typed -----------------------------------------------------------------------------------
-
 TEN = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcdefghij"]
 
 
@@ -313,14 +309,8 @@ GATE_MISTAKES = ["f1", "f2=-1", "sound.f1=-1", "f1=nan", "f1=-101"]
     ],
 )
 def test_mistakes_are_one_line_and_2(arguments: list[str], message: str) -> None:
-    done = compare(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("capeval: ")
-    assert message in done.err
-    assert done.err.count("\n") == 1
+    assert message in compare(*arguments).refusal
 
-
-# ---- Screens -------------------------------------------------------------------------------------
 
 GOLDEN = Path(__file__).parent / "golden"
 

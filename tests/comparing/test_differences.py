@@ -1,7 +1,5 @@
 """Numbers of comparisons against scores, scipy and slow loops; properties of every comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

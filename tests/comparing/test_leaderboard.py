@@ -1,7 +1,5 @@
 """`capeval leaderboard` of judged runs: sections, ranks, every format, mistakes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -75,13 +73,15 @@ def test_runs_of_unlike_signature_stand_apart() -> None:
     make_run("older", FAIR)
     make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
     make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
+    make_run("thinks", FAIR, by=BY.model_copy(update={"reasoning": "low"}))
     make_run("words", GOOD, by=Provenance(judge="lexical-2", prompts=None, baseline=True))
     found = records()
     assert sorted(one["run"] for one in found if one["section"] == 1) == ["mine", "older"]
-    assert [one["section"] for one in found] == [1, 1, 2, 3, 4]
-    assert [one["baseline"] for one in found] == [False, False, False, False, True]
+    assert [one["section"] for one in found] == [1, 1, 2, 3, 4, 5]
+    assert [one["baseline"] for one in found] == [False] * 5 + [True]
     _, out, _ = typed()
-    assert "4. Runs judged by the baseline lexical-2" in out
+    assert "5. Runs judged by the baseline lexical-2" in out
+    assert ", reasoning low\n" in out
     assert "Do not" in out
 
 
@@ -92,13 +92,6 @@ def test_several_judges_of_one_run_are_each_a_row() -> None:
     for name in ("judgments.jsonl", "scores.json"):
         (other / name).write_bytes((Path("runs/mine/judge") / name).read_bytes())
     assert names() == ["mine (runs/mine/again)", "mine (runs/mine/judge)"]
-
-
-def test_equal_values_are_both_marked_as_the_best() -> None:
-    for name, labels in (("a", GOOD), ("b", GOOD), ("c", FAIR)):
-        make_run(name, labels)
-    latex = typed("--format", "latex").out
-    assert latex.count(r"\textbf{100.0}") == 2 * latex.count(r"\underline{") > 0
 
 
 def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
@@ -152,9 +145,7 @@ def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
     ],
 )
 def test_mistake_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    code, out, err = typed(*arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
+    assert message in typed(*arguments).refusal
 
 
 def test_published_rows_need_no_run_and_never_mix_with_ones_own() -> None:
@@ -194,17 +185,6 @@ def test_json_has_every_number_of_scores_json_and_csv_those_of_its_tables() -> N
     assert record["f1_low"] == stored["overall"]["all"]["f1"]["low"]
     remarked = {one["run"] for one in published if one["remark"]}
     assert remarked == {"LLaVA-OV-72B", "Gemini 1.5 Flash", "Tarsier-34B"}
-
-
-def test_sections_of_two_efforts_of_one_judge_have_two_titles() -> None:
-    for effort in (None, "low"):
-        make_run(f"run-{effort}", GOOD, by=BY.model_copy(update={"reasoning": effort}))
-    titles = [line for line in typed()[1].splitlines() if "Runs judged by" in line]
-    assert len(titles) == 2
-    assert sum(title.endswith(", reasoning low") for title in titles) == 1
-
-
-# ---- The papers' tables as transcribed -----------------------------------------------------------
 
 
 CAPTIONS = read_published("captions")
@@ -263,9 +243,6 @@ def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
     assert baselines == [0.952]
 
 
-# ---- Questions -----------------------------------------------------------------------------------
-
-
 BOARD = ("--questions",)
 
 
@@ -321,26 +298,6 @@ def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
     assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
 
 
-def test_published_tables_follow() -> None:
-    make("one", paired(1, 0.5)[0])
-    board = ranked(published=True)
-    assert [one.shared["benchmark"] for one in board.sections] == [
-        "tomato",
-        "tuna",
-        "tomato",
-        "mmmu-pro",
-        "mmmu-pro",
-    ]
-    code, out, err = typed(*BOARD, "--published", "--full")
-    assert (code, err) == (0, "")
-    assert out.startswith("one: accuracy ")
-    flat = " ".join(out.split())
-    assert flat.count("published, not computed here") == 5 - 1
-    assert "LLaVA-Video-7B: 20.1% is no share of 286 questions" in flat
-    assert "13.12" in out
-    assert "1,440" in out
-
-
 def test_nothing_to_show_is_an_error() -> None:
     with pytest.raises(InputError, match="has no graded run"):
         ranked()
@@ -355,15 +312,3 @@ def test_broken_run_is_left_out_unless_it_is_named() -> None:
     assert err.startswith("left out: ")
     with pytest.raises(InputError, match="broken"):
         ranked(["broken"])
-
-
-def test_json_has_what_the_function_returns() -> None:
-    make("one", paired(1, 0.5)[0])
-    shown = json.loads(typed(*BOARD, "--json", "--published")[1])
-    own, *published = shown
-    assert (own["run"], own["count_n"], own["scored_of"]) == ("one", 20, 60)
-    (tuna,) = (r for r in published if (r["run"], r["section"]) == ("Gemini 1.5 Pro", 2))
-    cell = [tuna[f"Camera Motion{end}"] for end in ("", "_low", "_high", "_n")]
-    assert cell == [0.494, None, None, 256]
-    remarked = {r["run"] for r in published if r["section"] == 3 and r["remark"]}
-    assert remarked == {"LLaVA-Video-7B", "AuroraCap-7B-VID"}

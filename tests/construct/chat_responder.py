@@ -3,22 +3,17 @@
 For `tests/server.py`: `--responder tests.construct.chat_responder:answer`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
 
 from tests.server import completion
 
-__all__ = ["answer", "inside", "numbered", "prompt_of", "questions", "reply_to"]
-
 TYPES = ("camera", "scene", "action", "attribute")
 TASKS = ("camera motion", "action sequence", "object location")
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer a request, or the call that tests the endpoint."""
     prompt = prompt_of(request)
     text = json.dumps(reply_to(prompt))
     return completion(text, prompt_tokens=len(prompt) // 4, completion_tokens=len(text) // 4)
@@ -55,7 +50,6 @@ def inside(prompt: str, tag: str) -> str:
 
 
 def numbered(prompt: str) -> list[str]:
-    """Return the segments of a caption."""
     return [line.partition(": ")[2] for line in inside(prompt, "caption").split("\n")]
 
 

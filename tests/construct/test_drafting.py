@@ -1,7 +1,5 @@
 """`capeval annotate draft`: captions become drafts, and what fails is left and named."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ async def draft(folder: Path, url: str, *more: str) -> Said:
 
 
 def fill(folder: Path, captions: dict[str, str], **more: Any) -> None:
-    """Write a list of videos, the last of them not kept, and their captions."""
     clips = folder / "clips"
     clips.mkdir(parents=True)
     rows = [{"index": index, "video": f"{index}.mp4", "keep": True} for index in captions]

@@ -1,7 +1,5 @@
 """`capeval annotate filter` on folders of real videos with planted faults."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable
@@ -147,14 +145,12 @@ HARD = pan(21, 50) + pan(22, 40, start=100) + pan(23, 54)
 FLASHES = pan(24, 144)
 for _at in (10, 60, 61, 100, 101, 102, 103, 104):
     FLASHES[_at] = FLASHES[_at] * 0.2 + 200
-BARS = [np.pad(one[:, 110:210], ((0, 0), (110, 110), (0, 0))) for one in HARD]
 SUBTITLED = pan(25, 96)
 for _at in range(40, 96):
     SUBTITLED[_at] = SUBTITLED[_at].copy()
     SUBTITLED[_at][195:225, 60:260] = 255
 CUTS: dict[str, tuple[list[Picture], list[int]]] = {
     "hard": (HARD, [50, 90]),
-    "between_bars": (BARS, [50, 90]),
     "in_the_dark": (dimmed(HARD, lambda _: 0.15), [50, 90]),
     "two_frames_of_blend": (
         pan(21, 50) + blended(pan(21, 4, start=100), pan(22, 4))[1:3] + pan(22, 50),
@@ -168,7 +164,6 @@ CUTS: dict[str, tuple[list[Picture], list[int]]] = {
     ),
     "dissolve": (pan(30, 40) + blended(pan(30, 24, start=80), pan(31, 24)) + pan(31, 40), []),
     "whip_pan": (pan(32, 1) * 30 + pan(32, 16, speed=40) + pan(32, 1, start=640) * 30, []),
-    "drawn_on_threes": ([one for one in pan(33, 40, speed=6) for _ in range(3)], []),
     "strobe": (dimmed(pan(34, 96), lambda at: 0.3 + 0.7 * (at // 3 % 2)), []),
     "subtitle": (SUBTITLED, []),
 }
@@ -269,9 +264,7 @@ def test_mistakes_are_one_line(tmp_path: Path, line: str | None, message: str) -
     if line:
         write(tmp_path / "clips" / "a.mp4", pan(1, 24))
         (tmp_path / "clips" / "videos.jsonl").write_text(line)
-    done = filtered(tmp_path / "clips")
-    assert (done.code, len(done.lines)) == (2, 1)
-    assert message in done.err
+    assert message in filtered(tmp_path / "clips").refusal
     assert not [*tmp_path.glob("clips/.*")]
 
 

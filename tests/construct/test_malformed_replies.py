@@ -1,7 +1,5 @@
 """Replies of the chat model that drafts or checks: malformed replies, and hostile texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -31,8 +29,6 @@ async def run(folder: Path, url: str, *arguments: str) -> Said:
     given = ("--judge", "some-model", "--base-url", url, "--yes")
     return await capeval(folder, *arguments, *given, OPENAI_API_KEY="sk-test-1")
 
-
-# ---- Drafts of annotations -----------------------------------------------------------------------
 
 DRAFTED = reply_to("Draft the annotation\n<caption>\n1: A man walks in.\n2: B.\n</caption>")
 FIRST = DRAFTED["events"][0]["elements"][0]
@@ -74,8 +70,6 @@ def drafts(folder: Path) -> tuple[tuple[str, ...], str]:
     texts = {name: f"A man holds case-{name}. Then he leaves." for name in DRAFTS}
     return captions_of(folder, texts), "clips/drafts.jsonl"
 
-
-# ---- Questions -----------------------------------------------------------------------------------
 
 (QUESTION,) = questions({"elements": {"1.1": "A man walks."}}, {})
 

@@ -1,7 +1,5 @@
 """Which questions need several frames, by simulated answerers and through the command."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random
@@ -75,7 +73,7 @@ def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
 @pytest.mark.parametrize("name", ANSWERERS)
 def test_only_questions_that_need_frames_are_kept(name: str, tmp_path: Path) -> None:
     answerer, least, most = ANSWERERS[name]
-    found = capeval.construct_filter(write_questions(tmp_path, 40), model=model(answerer))
+    found = capeval.construct_filter(write_questions(tmp_path, 20), model=model(answerer))
     assert least <= found.counts["kept"] / len(found.items) <= most
     assert found.counts["undecided"] == 0
 

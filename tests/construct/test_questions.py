@@ -1,7 +1,5 @@
 """`capeval mcq construct draft` and `check`: questions from annotations, and their faults."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -149,8 +147,6 @@ async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> No
     assert file.read_text("utf-8") == written
 
 
-# ---- Checking -----------------------------------------------------------------------------------
-
 RIGHT = "A dog barks."
 WRONG = ("A cat jumps.", "A bird sings.", "A horse runs.")
 
@@ -280,11 +276,11 @@ def test_planted_shortcuts_are_found(plant: str) -> None:
 
 def test_clean_sets_have_no_shortcuts() -> None:
     rng, alarms = np.random.default_rng(0), dict.fromkeys(PLANTS, 0)
-    for _ in range(200):
+    for _ in range(100):
         for one in shortcuts(sampled(rng, 25)):
             alarms[one.name] += bool(one.beats_chance)
             assert one.chance == 0.25
-    assert max(alarms.values()) <= 10
+    assert max(alarms.values()) <= 6
 
 
 def test_a_video_does_not_teach_its_own_answers() -> None:

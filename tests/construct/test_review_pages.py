@@ -1,10 +1,7 @@
 """The review pages in a real browser, from the command that writes them to the file they export."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -12,16 +9,13 @@ from typing import Any
 
 import pytest
 
-from capeval.config import sample_folder
 from capeval.construct.annotator_exports import read_exports
 from capeval.construct.drafts import Draft
 from capeval.mcq.question_files import load_questions
 from tests.browser import CHROMIUM, Page, tab
-from tests.construct.chat_responder import answer
 from tests.rating.rating_examples import HOSTILE
-from tests.server import LoopbackServer
 from tests.video.clips import make_clip
-from tests.world import capeval, typed, write_lines
+from tests.world import typed, write_lines
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
@@ -89,7 +83,6 @@ async def reviewed(page: Page, file: Path) -> Draft:
 
 
 async def write(page: Page, text: str, *, over: bool = False) -> None:
-    """Type a text into the field that is edited, and commit it."""
     if over:
         await page.press("a", control=True)
     await page.call("Input.insertText", text=text)
@@ -97,7 +90,6 @@ async def write(page: Page, text: str, *, over: bool = False) -> None:
 
 
 async def to(page: Page, content: str) -> None:
-    """Go to a row with the arrows."""
     for key in ("ArrowUp", "ArrowDown"):
         for _ in range(await page.ask("boxes().length") + 1):
             if await page.ask(HERE) == content:
@@ -329,35 +321,6 @@ async def test_only_what_differs_is_decided(opened: Opened, tmp_path: Path) -> N
     assert all(one.other is None for one in found.elements)
 
 
-async def test_differences_are_decided_in_the_right_event(opened: Opened, tmp_path: Path) -> None:
-    run, rain, wet = element("A man runs."), element("It rains hard."), element("The road is wet.")
-    sides = {
-        "ann": [("A man runs by.", [run, rain]), ("Water is everywhere.", [wet])],
-        "bob": [("A man runs by.", [run | {"weight": 3}]), ("Water is everywhere.", [rain, wet])],
-    }
-    for name, events in sides.items():
-        for _, elements in events:
-            elements[:] = [one | {"confirmed_by": [name]} for one in elements]
-        made = draft(events, annotator=name, exported="2026-10-05")
-        (tmp_path / f"{name}.json").write_text(json.dumps([made]))
-    done = typed(tmp_path, "annotate", "review", ".", "--differences", "ann.json,bob.json")
-    assert done.code == 0, done.err
-    async with opened("differences-ann-bob") as page:
-        others = "[...document.querySelectorAll('.other')].map((one) => one.textContent)"
-        assert await page.ask(others) == ["weight 2 → bob: 3", "bob: in event 2"]
-        await page.press("a")
-        assert await page.ask(STATUS) == "2 differences are left to decide."
-        await page.click("summary")
-        await page.press("ArrowDown", "c", "x")
-        found = await reviewed(page, tmp_path / "differences-ann-bob.json")
-    assert found.open == []
-    assert [[one.content for one in event.visual_elements] for event in found.events] == [
-        ["A man runs."],
-        ["It rains hard.", "The road is wet."],
-    ]
-    assert found.elements[0].weight == 2
-
-
 async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Path) -> None:
     options = ["A man runs.", "A man sits.", "It rains.", "It snows."]
     common = {"video": "clip.mp4", "options": options, "answer": "B"}
@@ -381,49 +344,3 @@ async def test_questions_are_kept_mended_or_dropped(opened: Opened, tmp_path: Pa
     assert [one.tags.get("mended") for one in found] == [None, True, True]
     assert {one.tags["reviewed_by"] for one in found} == {"ann"}
     assert found[0].tags["task_type"] == "Action Sequence"
-
-
-# ---- From a folder of videos to a judged run ----------------------------------------------------
-
-
-async def test_the_sample_becomes_a_benchmark(chromium: str, tmp_path: Path) -> None:
-    names = ("sample_01", "sample_02", "sample_03")
-    (tmp_path / "clips").mkdir()
-    for name in names:
-        shutil.copy(sample_folder() / "videos" / f"{name}.mp4", tmp_path / "clips")
-    shutil.copy(sample_folder() / "captions" / "thorough.jsonl", tmp_path / "ours.jsonl")
-
-    done = typed(tmp_path, "annotate", "filter", "clips", "--min-side", "270")
-    assert done.out.startswith("3 of 3 videos kept")
-    async with LoopbackServer(answer) as server:
-        model = ("--judge", "some-model", "--base-url", server.url)
-        drafted = await capeval(
-            *(tmp_path, "annotate", "draft", "clips", "--captions", "ours.jsonl", *model),
-            OPENAI_API_KEY="sk-test-1",
-        )
-    assert drafted.code == 0, drafted.err
-
-    assert typed(tmp_path, "annotate", "review", "clips", "--annotators", "ann").code == 0
-    async with tab(chromium, tmp_path) as page:
-        await page.open(tmp_path / "clips" / "review" / "ann-1.html")
-        await page.ask("ready")
-        for _ in names[1:]:
-            await page.press("a", "n")
-        await page.press("a")
-        file = await exported(page, tmp_path / "ann-1.json")
-    assert [one.open for _, one in read_exports([file])] == [[], [], []]
-
-    merged = typed(tmp_path, "annotate", "merge", "clips", "ann-1.json")
-    assert merged.out.startswith("3 of 3 videos merged, 0 open")
-    made = tmp_path / "clips" / "annotations.json"
-    first = json.loads(made.read_text("utf-8"))[0]
-    element = first["events"][0]["visual_elements"][0]
-    assert (element["source"], element["confirmed_by"]) == ("some-model", ["ann"])
-    assert typed(tmp_path, "check", str(made)).code == 0
-
-    judged = await capeval(
-        *(tmp_path, "judge", "ours.jsonl", "--annotations", str(made), "--judge", "lexical"),
-        "--ignore-unknown",
-    )
-    assert judged.out.startswith("ours: F1")
-    assert "may be too high" in judged.err

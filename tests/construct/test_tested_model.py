@@ -1,17 +1,13 @@
 """Who is tested on what the same model drafted or filtered is warned."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.judged_runs import VIDEOS, make_run, write_annotations
-from tests.mcq.answering import asked, own_folder, replies
 from tests.mcq.graded_runs import FRAMES, write_responses
-from tests.server import LoopbackServer
-from tests.world import capeval, here, lines, write_lines
+from tests.world import here, lines, write_lines
 
 DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
 WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"
@@ -58,15 +54,3 @@ def test_grade_and_leaderboard_warn_of_the_answering_model(
     assert (warning in here("mcq", "grade", "mine", "--model", model).err) is is_warned
     said = here("leaderboard", "--questions")
     assert (warning in " ".join(said.out.split())) is is_warned
-
-
-async def test_answer_warns_before_the_model_is_asked(tmp_path: Path) -> None:
-    questions = own_folder(tmp_path / "set", {"filtered_by": [DRAFTER]})
-    model = DRAFTER.rpartition("/")[2].lower()
-    async with LoopbackServer(replies) as server:
-        options = ("--model", model, "--base-url", server.url, "--questions", questions)
-        for dry_run in (("--dry-run",), ()):
-            said = await capeval(tmp_path, "mcq", "answer", *options, *dry_run)
-            assert said.code == 0
-            assert f"the questions were filtered with {DRAFTER}" in said.err
-            assert len(asked(server.requests)) == (not dry_run)

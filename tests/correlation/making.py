@@ -1,7 +1,5 @@
 """Human files and judged runs in a folder, from shorthand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,13 +11,10 @@ from tests.world import Said, typed, write_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ROOT", "correlate", "labelled", "make_run", "write_annotations"]
-
 LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 
 def correlate(folder: Path, *arguments: str) -> Said:
-    """Type `capeval correlate` in a folder."""
     return typed(folder, "correlate", *arguments)
 
 
@@ -38,7 +33,6 @@ def make_run(
     captions: Mapping[str, str] | None = None,
     **manifest: Any,
 ) -> Path:
-    """Write a judged run and return its folder."""
     run = folder / "runs" / name
     (run / judge).mkdir(parents=True)
     texts = captions or {one.index: "A dog runs." for one in judgments}

@@ -1,7 +1,5 @@
 """Results do not depend on the order of rows, on units or on the size of numbers."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

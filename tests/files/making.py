@@ -1,7 +1,5 @@
 """Small annotations and workbooks for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,18 +8,14 @@ import openpyxl
 
 from capeval.schema import Annotation
 
-__all__ = ["annotated", "annotation_of", "record", "save_workbook"]
-
 
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
-    """One annotated video, as its file has it."""
     element = {"content": "A dog runs.", "type": "action", "weight": 3}
     events = [{"event": "A dog runs.", "visual_elements": [element]}]
     return {"index": index, "events": events} | fields
 
 
 def annotated(*indexes: str) -> tuple[Annotation, ...]:
-    """Annotated videos of these indexes."""
     return tuple(Annotation.model_validate(record(index)) for index in indexes)
 
 
@@ -35,9 +29,6 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1", **fields: Any) ->
         for event, *contents in events
     ]
     return Annotation.model_validate(record(index, events=parts, **fields))
-
-
-# ---- Workbooks -----------------------------------------------------------------------------------
 
 
 def save_workbook(

@@ -1,7 +1,5 @@
 """Captions files: which caption belongs to which video in every layout, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every problem of a set in one pass, what may be a mistake, and the statistics."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -124,21 +122,8 @@ def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
     assert found.weights == {("action", 3): 6, ("camera", 1): 1}
 
 
-# ---- As typed ------------------------------------------------------------------------------------
-
-
 ROOT = Path(__file__).resolve().parents[2]
 VIDEOS = ROOT / "annotations" / "sample" / "videos"
-
-
-def test_a_set_without_problems_has_statistics(tmp_path: Path) -> None:
-    done = typed(tmp_path, "check", "sample", "--videos", VIDEOS)
-
-    assert done.code == 0
-    assert "no problems, 0 warnings; 10 valid videos." in done.out.splitlines()[0]
-    row = next(line for line in done.out.splitlines() if line.startswith("High-Dynamic"))
-    assert row.split()[1:] == ["5", "7.5", "3.2", "14.8", "4.6", "124.6"]
-    assert "camera" in done.out
 
 
 def test_problems_are_lines_and_exit_2(tmp_path: Path) -> None:

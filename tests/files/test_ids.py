@@ -1,7 +1,5 @@
 """Ids of videos and questions: numbers, Unicode forms and lost zeros, in every reader."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

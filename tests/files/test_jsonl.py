@@ -1,7 +1,5 @@
 """Text and JSON: read as written, or refused in one line; written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Verdicts of TUNA's result files and of tables of elements."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path
@@ -186,7 +184,7 @@ TEXTS = st.one_of(
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(texts=st.lists(TEXTS, min_size=8, max_size=8))
 def test_a_table_of_elements_has_the_verdicts(suffix: str, texts: list[str]) -> None:
     run, judge, index, *contents = (storable(text) + "x" for text in texts[:5])

@@ -1,7 +1,5 @@
 """Human files and files of metrics: the header decides the layout, and every mistake is named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -56,6 +54,7 @@ def test_labels_of_elements_are_three_way_or_binary() -> None:
     table = labels(written(text))
     assert (table.scale, table.labels) == ("three-way", ["entailment", "lack"])
     assert (table.elements, table.places) == (["1.1", "1.2"], ["line 2", "line 3"])
+    assert table.binary().labels == ["covered", "not covered"]
     rows = [["video_id", "element_id", "label"], ["v", 1.1, 1], ["v", 2.1, 0.0]]
     table = labels(save_workbook(Path("labels.xlsx"), rows))
     assert (table.scale, table.labels) == ("binary", ["covered", "not covered"])

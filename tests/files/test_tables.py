@@ -1,7 +1,5 @@
 """Tables of every kind are read alike, and every mistake is one line with its place."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """TUNA-1K as published: a folder, its archive of videos, and the download from the hub."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path
@@ -29,7 +27,6 @@ BY_FIELD = {
 
 
 def published(folder: Path, events: object = EVENTS, **fields: object) -> Path:
-    """Write one annotated video, one question and the archive, in the benchmark's own files."""
     row = {
         "video": "TUNA_0001",
         "visual_characteristic": "High-Dynamic, Multi-Scene",
@@ -131,9 +128,6 @@ def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
         videos_of(folder)
 
     assert not [*folder.glob(".video.u*"), *folder.glob("video")]
-
-
-# ---- The hub -----------------------------------------------------------------------------------
 
 
 @pytest.fixture

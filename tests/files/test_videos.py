@@ -1,7 +1,5 @@
 """Finding the file that an annotation names."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 

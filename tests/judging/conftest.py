@@ -1,7 +1,5 @@
 """One video, its caption, and a judge that is asked without a network."""
 
-from __future__ import annotations
-
 import pytest
 
 from capeval.judging.contracts import PromptSet
@@ -33,6 +31,5 @@ PLAIN = PromptSet(
 def judge_of(
     client: ChatClient, prompts: PromptSet = PLAIN, cache: ReplyCache | None = None
 ) -> LLMJudge:
-    """A judge that asks a client."""
     asker = Asker(client, cache, base_url="http://judge/v1", meter=Meter())
     return LLMJudge(Chat(asker, "judge-model"), prompts)

@@ -1,7 +1,5 @@
 """The contracts of replies: numbered segments, reasons, and the form of the benchmark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -141,8 +139,6 @@ async def test_with_repeats_a_reason_is_that_of_the_label_that_counts() -> None:
     ]
 
 
-# ---- The prompts of the benchmark, read from a checkout
-
 CHECKOUT = '''"""Prompts in the manner of the benchmark's."""
 import os
 raise SystemExit("this is data and must not run")
@@ -160,7 +156,6 @@ PARTS = (
 
 
 def checked_out(folder: Path, text: str = CHECKOUT) -> str:
-    """Write the file of prompts of a checkout, and return the name of the set."""
     file = folder / "evaluation" / "tool" / "prompt.py"
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")

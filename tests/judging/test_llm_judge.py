@@ -1,7 +1,5 @@
 """The three stages together: what is asked, what is not, and what repeats make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 from typing import Any

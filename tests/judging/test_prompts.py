@@ -1,7 +1,5 @@
 """Prompt sets: how they are read, and that data in them stays data."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reasoning effort: what is sent, and what it makes another judge of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Malformed replies, kept as data: each is repaired and noted, asked again, or unscored."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

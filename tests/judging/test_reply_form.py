@@ -1,7 +1,5 @@
 """No verdict is read from a reply unless its whole form says that it is the answer."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator
@@ -9,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import ReplyError
@@ -29,8 +27,6 @@ LABELS = [("entailment", "contradiction")]
 
 
 def read(text: str, stage: Stage = "classify", *, enforced: bool = False) -> Any:
-    """Read a reply as the judge does."""
-
     def checked(value: Any, notes: list[str]) -> Any:
         match stage:
             case "split":
@@ -67,7 +63,6 @@ MARKS = (
 
 
 def attacks() -> Iterator[str]:
-    """Yield replies that must not be scored."""
     for draft in DRAFTS.values():
         yield from (f"{draft}{gap}{remark}" for remark in REMARKS for gap in "\n ")
         # Reasoning in front is removed.
@@ -187,6 +182,7 @@ VALUES = st.recursive(
 ).filter(lambda found: isinstance(found, list | dict))
 
 
+@settings(max_examples=40)
 @given(VALUES, VALUES, st.text(max_size=9))
 def test_a_second_answer_is_asked_again(first: Any, second: Any, between: str) -> None:
     assert value(json.dumps(first)) == first
@@ -227,7 +223,6 @@ def test_no_reply_takes_long_to_read(unit: str) -> None:
 
 
 def is_taken(schema: Any, text: str) -> bool:
-    """Whether a server that enforces a schema can write a reply."""
     engine = pytest.importorskip("llguidance")
     tokens = engine.LLTokenizer("byte")
     matcher = engine.LLMatcher(tokens, engine.LLMatcher.grammar_from_json_schema(schema))
@@ -254,7 +249,6 @@ def test_a_server_can_enforce_the_schema_of_every_reply(name: str) -> None:
 
 
 def limits(schema: Any) -> int:
-    """Return the product of the limits of the lists that are inside each other."""
     inner = [limits(part) for part in schema.get("properties", {}).values()]
     inner += [limits(schema["items"])] if "items" in schema else []
     return max(inner, default=1) * int(schema.get("maxItems", 1))

@@ -1,7 +1,5 @@
 """`capeval.Judge`: rewards for the captions of a training, from one open judge."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading
@@ -166,15 +164,3 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
         judge.close()
     with pytest.raises(UsageError, match="no parameter jugde"):
         capeval.Judge(videos(), jugde="open")
-
-
-def test_a_trainer_calls_it_with_prompts_completions_and_columns() -> None:
-    """As TRL's `GRPOTrainer` calls its `reward_funcs`."""
-    with opened() as judge:
-
-        def reward(completions: list[str], index: list[str], **_: Any) -> list[float | None]:
-            return judge.rewards(completions, index)
-
-        columns = {"prompts": ["Describe."] * 6, "completion_ids": [[1]] * 6, "trainer_state": None}
-        found = reward(completions=TEXTS, index=INDICES, **columns)
-    assert all(isinstance(one, float) for one in found)

@@ -1,7 +1,5 @@
 """What a run keeps of a judge's work: identities, repeats, texts that change, and failures."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass
@@ -11,15 +9,14 @@ from typing import Any
 import pytest
 
 from capeval.config import packaged
-from capeval.errors import InputError, JudgeError
 from capeval.judging.judges import open_judge
-from capeval.judging.judging_work import JudgingPlan, JudgingWork, judge_caption
-from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions, PreparedJudge, Tally
+from capeval.judging.judging_work import JudgingPlan, JudgingWork
+from capeval.judging.protocol import DEFAULT_PROMPTS, JudgeOptions
 from capeval.runs.engine import execute
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
-from capeval.schema import Annotation, Caption, Scored, Unscored, Verdict
+from capeval.schema import Caption
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_judged
 from tests.scripted_client import ScriptedClient
@@ -45,11 +42,9 @@ class Done:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """The stored verdicts."""
         return [json.loads(line) for line in self.folder.judgments.read_text().splitlines()]
 
     def rescored(self, **options: Any) -> Scores:
-        """The scores of the stored verdicts."""
         return load_judged(self.folder.path, annotations=ANNOTATIONS, **options).scores
 
 
@@ -71,31 +66,6 @@ async def run(
 
 def edited(text: str) -> list[Caption]:
     return [CAPTIONS[0].model_copy(update={"caption": text}), *CAPTIONS[1:]]
-
-
-async def test_finished_repeats_of_a_caption_that_failed_are_kept() -> None:
-    class Fails(PreparedJudge):
-        name, identity = "mine", ("mine",)
-
-        def __init__(self) -> None:
-            self.asked: list[int] = []
-
-        async def judge(
-            self, annotation: Annotation, caption: str, *, repeat: int, tally: Tally
-        ) -> Verdict:
-            self.asked.append(repeat)
-            if self.asked == [0, 1, 2]:
-                raise JudgeError("out of memory")
-            relations = tuple(("lack",) * size for size in annotation.sizes)
-            return Verdict(candidate_events=(caption,), matches=(None,), relations=relations)
-
-    judge, work = Fails(), (ANNOTATIONS[0], CAPTIONS[0])
-    failed = await judge_caption(judge, *work, repeats=3)
-    assert isinstance(failed, Unscored)
-    assert (failed.reason, len(failed.repeats)) == ("repeat 3: out of memory", 2)
-    again = await judge_caption(judge, *work, repeats=3, before=failed)
-    assert isinstance(again, Scored)
-    assert (judge.asked, len(again.repeats)) == ([0, 1, 2, 2], 3)
 
 
 async def test_a_verdict_on_another_text_never_counts() -> None:
@@ -159,14 +129,3 @@ async def test_verdicts_of_videos_that_are_left_out_come_back_with_them() -> Non
     assert part.rescored() == part.scores
     back = await run()
     assert (back.plan.todo, back.scores.counts.scored) == ([], 6)
-
-
-async def test_a_torn_last_line_is_judged_again() -> None:
-    path = (await run()).folder.judgments
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-40])
-    assert [one.index for one, _ in (await run()).plan.todo] == ["V5"]
-    assert path.read_bytes() == whole
-    path.write_bytes(whole.replace(b'"index"', b'"indx"', 1))
-    with pytest.raises(InputError, match=r"judgments\.jsonl"):
-        await run()

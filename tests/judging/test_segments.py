@@ -1,7 +1,5 @@
 """Captions are cut into segments: at sentences, at clauses of long ones, and without any loss."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which judge is meant, when it ends, what it is expected to cost, and what is left to do."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace
@@ -82,7 +80,6 @@ def tokens(text: str) -> int:
 
 
 def counting(request: ChatRequest) -> ChatReply:
-    """Reply as the responder does."""
     prompt = str(request.messages[0]["content"])
     text = reply_to(prompt, request.repeat)
     usage = Usage(calls=1, input_tokens=len(prompt) // 4, output_tokens=tokens(text))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable
@@ -28,7 +26,6 @@ def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask_for(text: str = "hello", **more: Any) -> ChatRequest:
-    """A request of a text."""
     settings: dict[str, Any] = {"model": "judge-model", "max_tokens": 100} | more
     return ChatRequest(messages=({"role": "user", "content": text},), **settings)
 
@@ -50,7 +47,6 @@ def client_of(url: str, **more: Any) -> OpenAIChatClient:
 
 
 def asker_of(client: Any, base_url: str = "http://judge/v1") -> Asker:
-    """An asker over the cache in the working folder."""
     return Asker(client, ReplyCache(CACHE), base_url=base_url, meter=Meter())
 
 
@@ -63,7 +59,6 @@ async def served(
     latency: float = 0.0,
     **client: Any,
 ) -> AsyncIterator[tuple[LoopbackServer, OpenAIChatClient]]:
-    """A server, and a client of it."""
     async with (
         LoopbackServer(responder, acts=acts, models=models, latency=latency) as server,
         client_of(server.url, **client) as made,

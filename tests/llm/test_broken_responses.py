@@ -11,8 +11,6 @@ it once answers well afterwards. Outcomes:
 "endpoint"   the endpoint or the account is refused, and the run stops
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator
@@ -32,7 +30,6 @@ MESSAGE: dict[str, Any] = {"role": "assistant", "content": "good"}
 
 
 def http(status: int, body: Any = b"", *headers: str, length: int | None = None) -> bytes:
-    """Return a response; a body that is no bytes is sent as JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     if not any(header.lower().startswith("content-type") for header in headers):
         headers = (*headers, "Content-Type: application/json")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -26,7 +24,6 @@ DAMAGED = b"this is no database" * 1000
 
 
 def asked(text: str = "hello", model: str = "m") -> RequestIdentity:
-    """The identity of a request."""
     message = {"role": "user", "content": text}
     return identify(ChatRequest(model, (message,), 10), "http://judge/v1")
 
@@ -93,27 +90,22 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_a_killed_process_loses_nothing_that_was_answered(cache: ReplyCache) -> None:
-    writer = start(WRITER, cache.path, "one", 100_000)
-    assert writer.stdout is not None
-    last = next(int(line) for line in writer.stdout if int(line) >= 200)
-    writer.send_signal(signal.SIGKILL)
-    writer.communicate()
-    assert cache.info().entries >= last + 1
+def test_processes_share_one_file_and_a_killed_one_loses_nothing_that_was_answered(
+    cache: ReplyCache,
+) -> None:
+    killed, other = (
+        start(WRITER, cache.path, *given) for given in (("one", 100_000), ("two", 100))
+    )
+    assert killed.stdout is not None
+    last = next(int(line) for line in killed.stdout if int(line) >= 200)
+    other.communicate(timeout=60)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert other.returncode == 0
+    assert cache.info().entries >= last + 1 + 100
     with sqlite3.connect(cache.path) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     db.close()
-
-
-def test_processes_share_one_file(cache: ReplyCache) -> None:
-    writers = [start(WRITER, cache.path, name, 100) for name in ("one", "two")]
-    for writer in writers:
-        writer.communicate(timeout=60)
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert cache.info().states == {"validated": 200}
-
-
-# ---- A file that cannot be used
 
 
 async def answers(cache: ReplyCache) -> int:

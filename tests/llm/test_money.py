@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import get_args
@@ -93,6 +91,14 @@ async def test_many_calls_at_once_hardly_overshoot_the_cap(cap: float) -> None:
     assert cap - 1.001 <= meter.spent <= max(cap, 1.001)
     assert sum(isinstance(end, BudgetReached) for end in ends) == 61 - client.calls
     assert meter.in_flight == 0
+
+
+def test_items_are_begun_while_their_mean_cost_fits_below_the_cap() -> None:
+    meter = Meter(cap=1.0)
+    meter.spent = 0.5
+    has_room = meter.room_for(10, 2.0)
+    assert [has_room(begun) for begun in (0, 1, 2)] == [True, True, False]
+    assert Meter().room_for(10, 2.0)(1000)
 
 
 EFFORTS = get_args(Effort)

@@ -1,7 +1,5 @@
 """Questions with generated clips, and an endpoint that reads the clips' frame numbers."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -15,15 +13,12 @@ from tests.mcq.question_files import tomato, write
 from tests.server import completion
 from tests.video.clips import make_clip, numbers
 
-__all__ = ["FRAMES", "own_folder", "seen", "text_of", "tomato_folder"]
-
 FRAMES = 24
 OPTIONS = ["left", "right", "up"]
 TYPES = ("count", "direction", "rotation", "shape&trend", "velocity&frequency", "visual_cues")
 
 
 def tomato_folder(folder: Path, each: int = 2) -> Path:
-    """Write TOMATO's six files and, beside them, the videos; return the folder of the files."""
     data = folder / "data"
     data.mkdir(parents=True)
     for place, name in enumerate(TYPES):
@@ -48,7 +43,6 @@ def tomato_folder(folder: Path, each: int = 2) -> Path:
 
 
 def own_folder(folder: Path, *questions: dict[str, Any]) -> Path:
-    """Write a user's own questions with clips for their videos; return the file."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
         {"id": f"q{n}", "video": "ball", "question": "Where?", "options": OPTIONS, "answer": "A"}
@@ -62,7 +56,6 @@ def own_folder(folder: Path, *questions: dict[str, Any]) -> Path:
 
 
 def seen(request: dict[str, Any]) -> list[int]:
-    """Return the numbers of the frames in a request, in its order."""
     content = request["messages"][-1]["content"]
     if isinstance(content, str):
         return []
@@ -75,7 +68,6 @@ def seen(request: dict[str, Any]) -> list[int]:
 
 
 def text_of(request: dict[str, Any]) -> str:
-    """Return the text of a request's last message."""
     content = request["messages"][-1]["content"]
     return content if isinstance(content, str) else str(content[-1]["text"])
 

@@ -1,7 +1,5 @@
 """Tests of questions run in a folder of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

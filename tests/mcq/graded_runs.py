@@ -1,7 +1,5 @@
 """Responses, and graded runs made of numbers, for the tests of what grades and compares them."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -10,8 +8,6 @@ from typing import Any
 
 import capeval
 from tests.world import write_lines
-
-__all__ = ["FRAMES", "KINDS", "edit", "grade", "line", "paired", "write_responses"]
 
 KINDS = ("rotation", "direction", "count")
 # What `capeval mcq answer` stores of the frames it showed.
@@ -25,7 +21,6 @@ FRAMES: Mapping[str, Mapping[str, Any]] = {
 
 
 def line(number: int, reply: str | None, answer: str = "C", **more: Any) -> dict[str, Any]:
-    """Return a line of responses.jsonl."""
     made = {
         "id": str(number),
         "benchmark": "own",
@@ -76,7 +71,6 @@ def grade(
     select: str = "exact",
     **more: Any,
 ) -> Path:
-    """Write a graded run with a few resamples, and return its grades.json."""
     responses = write_responses(folder, correct, frames, **more)
     file = folder / "grades.json"
     capeval.mcq_grade(responses, select=select, model=model, out=file, resamples=200)
@@ -84,7 +78,6 @@ def grade(
 
 
 def edit(file: Path, **changes: Any) -> None:
-    """Change fields of a grades.json."""
     value = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**value, **changes}), encoding="utf-8")
 

@@ -1,7 +1,5 @@
 """Question files in each layout, with invented questions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

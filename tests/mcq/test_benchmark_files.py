@@ -1,7 +1,5 @@
 """Files of the benchmarks' own code: graded, and written by `capeval mcq grade --layout`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +30,6 @@ def tomato_line(number: int, response: str | None) -> dict[str, Any]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder of results as TOMATO's code writes it."""
     for folder in ("count+human", "rotation+object"):
         place = tmp_path / "results" / folder / "16"
         place.mkdir(parents=True)
@@ -155,8 +152,6 @@ def test_a_model_is_the_name_of_a_file(model: str | None) -> None:
         capeval.mcq_grade(source, layout="tomato", model="m")
 
 
-# ---- Predictions of evaluation harnesses -------------------------------------------------------
-
 FAILED = "Failed to obtain answer via API."
 REPLIES = ["B", "The answer is D.", FAILED]
 VIDEO_MME = [
@@ -168,7 +163,6 @@ TOMATO = [question_files.harness(id=f"visual_cues_{n}", answer=1) for n in range
 
 
 def of_vlmevalkit(benchmark: str) -> pandas.DataFrame:
-    """Return predictions as VLMEvalKit makes them, or its copy in TUNA's repository."""
     if benchmark == "tuna":
         frame = pandas.DataFrame(TUNA)
         frame["answer"] = "right"

@@ -1,7 +1,5 @@
 """The strategy `exact` on a table of replies in the style of many models."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

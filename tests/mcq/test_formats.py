@@ -1,14 +1,12 @@
 """Each layout of questions, recognised from its content."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.errors import InputError, UsageError
@@ -25,9 +23,6 @@ def load(value: Any, name: str = "questions.json") -> tuple[Question, ...]:
 
 def without(record: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key != name}
-
-
-# ---- TUNA-MCQ ------------------------------------------------------------------------------------
 
 
 def test_tuna_is_read_from_json_and_from_a_table() -> None:
@@ -69,9 +64,6 @@ def test_an_option_that_is_a_letter_is_read_as_the_other_answers_are() -> None:
     assert [question.answer for question in load(rows)] == ["A", "D"]
 
 
-# ---- TOMATO --------------------------------------------------------------------------------------
-
-
 def test_tomato_ids_and_videos_are_unique() -> None:
     Path("data").mkdir()
     human = tomato(demonstration_type="human", reasoning_type="other")
@@ -96,9 +88,6 @@ def test_the_table_of_harnesses_names_the_same_questions() -> None:
     for (question,) in found:
         assert (question.id, question.video) == ("visual_cues/3", "object/0001-01")
         assert (question.answer, question.tags["reasoning_type"]) == ("A", "visual_cues")
-
-
-# ---- Video-MME -----------------------------------------------------------------------------------
 
 
 def test_video_mme_is_read_with_its_letters_removed() -> None:
@@ -129,9 +118,6 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     responses = load_responses(file)
     assert [response.reply for response in responses] == ["C. 3, [x,]", "", None]
     assert responses[2].reason == "no response in t.json"
-
-
-# ---- Questions of users --------------------------------------------------------------------------
 
 
 def test_any_other_field_of_an_own_question_is_a_tag() -> None:
@@ -240,9 +226,6 @@ def test_a_mistake_is_named_with_its_place(name: str, value: Any, message: str) 
     assert message in str(caught.value)
 
 
-# ---- Parquet, and lists in tables ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "record", [tuna(candidates=str(OPTIONS), answer="B"), video_mme(), harness(), own()]
 )
@@ -258,6 +241,7 @@ def test_parquet_is_read_as_json_is(record: dict[str, Any]) -> None:
 LISTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=2)
 
 
+@settings(max_examples=40)
 @given(LISTS, st.data())
 def test_a_list_is_what_python_prints_and_a_lost_comma_never_fuses_items(
     items: list[str], data: st.DataObject
@@ -269,8 +253,6 @@ def test_a_list_is_what_python_prints_and_a_lost_comma_never_fuses_items(
     with pytest.raises(ValueError, match="is not a list"):
         parse_list(f"[{first}{blank}{second}]")
 
-
-# ---- Tags that select questions ------------------------------------------------------------------
 
 TAGGED = tuple(
     Question(id=str(n), video="v", question="?", options=("a", "b"), answer="A", tags=tags)
@@ -313,8 +295,6 @@ def test_a_condition_that_selects_nothing_is_refused(where: list[str], message: 
         with_tags(TAGGED, where)
     assert message in str(caught.value)
 
-
-# ---- The benchmark's own files, which are not part of the project --------------------------------
 
 TOMATO_FILES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tomato"
 

@@ -1,12 +1,9 @@
 """Prompts: one for each benchmark, texts that try to leave their place, and subtitles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from capeval.errors import InputError
 from capeval.mcq.answering import question_prompt
 from capeval.mcq.view import Cue, SubtitleFiles, parse_subtitles
 from capeval.schema import Question
@@ -91,8 +88,6 @@ def test_a_text_cannot_leave_its_place(text: str) -> None:
     prompt.encode("utf-8")
 
 
-# ---- Subtitles -----------------------------------------------------------------------------------
-
 ONE = "1\n00:00:01,000 --> 00:00:02,000\nHello.\n"
 
 
@@ -137,23 +132,6 @@ def test_subtitles_have_the_names_of_their_videos(tmp_path: Path) -> None:
     assert files.of("latin") == (Cue(1, 2, "Café."),)
     for name in ("notes", "other"):
         assert files.of(name) is None, name
-
-
-@pytest.mark.parametrize(
-    ("video", "found"),
-    [("a/x", "a"), ("b/x.mp4", "b"), ("x", None), ("c/x", None), ("c/y", "y"), ("y", "y")],
-)
-def test_a_name_in_several_folders_needs_its_folder(
-    tmp_path: Path, video: str, found: str | None
-) -> None:
-    texts = {"a/x.srt": "a", "b/x.srt": "b", "b/y.vtt": "not this", "b/y.srt": "y"}
-    entries = {name: ONE.replace("Hello.", text).encode() for name, text in texts.items()}
-    files = folder(tmp_path, **entries)
-    if found is None:
-        with pytest.raises(InputError, match=r"2 files .* could be those of .*\(a/x, b/x\)"):
-            files.of(video)
-    else:
-        assert files.of(video) == (Cue(1, 2, found),)
 
 
 async def test_subtitles_reach_the_prompt_and_videos_without_are_counted(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """`capeval mcq temporal`: its numbers against the TOMATO paper and by hand, and graded runs."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path
@@ -126,8 +124,6 @@ def test_share_of_none_or_all_has_the_interval_of_what_could_be_missed() -> None
     assert (every.low, every.high) == (pytest.approx(1 - missed), 1.0)
 
 
-# ---- Graded runs ---------------------------------------------------------------------------------
-
 FEW = 200
 
 
@@ -163,6 +159,7 @@ def test_measures_of_the_named_runs_are_computed() -> None:
     runs = make_runs()
     found = capeval.mcq_temporal(**runs, resamples=FEW)
     assert {role: run.name for role, run in found.runs.items()} == {r: f"m-{r}" for r in runs}
+    assert found.runs["single"].label == "random frame"
     right = {
         role: json.loads(file.read_text("utf-8"))["overall"]["correct"]
         for role, file in runs.items()

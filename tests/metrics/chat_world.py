@@ -3,8 +3,6 @@
 For `tests/server.py`: `--responder tests.metrics.chat_world:answer`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -20,18 +18,14 @@ from capeval.metrics.metric_work import DetailLine
 from tests.scripted_client import ScriptedClient
 from tests.server import Act, LoopbackServer, Responder, completion
 
-__all__ = ["answer", "calls", "data_of", "measured", "prompts", "reply_to"]
-
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer a request, or the call that tests the endpoint."""
     prompt = request["messages"][0]["content"]
     text = reply_to(prompt)
     return completion(text, prompt_tokens=len(prompt) // 4, completion_tokens=len(text) // 4)
 
 
 def reply_to(prompt: str) -> str:
-    """Return the reply to a prompt of any of the metrics."""
     if prompt.startswith("Below, as JSON, are two sets"):
         (captions,) = data_of(prompt)
         candidate = words(captions["candidate"][0])

@@ -1,7 +1,5 @@
 """Metrics of a test's own: some work, and some break the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

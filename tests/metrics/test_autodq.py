@@ -1,7 +1,5 @@
 """AutoDQ: replies that are read or asked again, and values computed by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import chdir
@@ -227,7 +225,6 @@ def test_a_reference_that_fails_is_paid_for_once(tmp_path: Path) -> None:
 
 
 def dream(**changes: Any) -> dict[str, Any]:
-    """A record as the Tarsier repository publishes it."""
     part = {"reference": "A man waves.", "text": "", "type": "text", "video": None}
     question = {"reference": None, "text": "Describe it.", "type": "text", "video": None}
     messages = [{"content": [question], "role": "user"}, {"content": [part], "role": "assistant"}]

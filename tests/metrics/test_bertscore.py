@@ -1,7 +1,5 @@
 """BERTScore of tiny models, loaded as any other: compared with bert-score's own scorer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings
@@ -40,8 +38,6 @@ REFERENCES = {
 
 
 class Measure:
-    """Measures candidates and keeps what was written."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.file, self.notices = folder, folder / "m.jsonl", list[str]()
 
@@ -80,7 +76,6 @@ class Measure:
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    """Makes a tiny text encoder of a family, once a session for each tokenizer."""
     return cache(lambda family, **tokenizer: save(
         family, tmp_path_factory.mktemp("encoders"), **tokenizer
     ))  # fmt: skip

@@ -1,7 +1,5 @@
 """CLAIR and AutoDQ on the command line, against a server: killed, resumed, estimated."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

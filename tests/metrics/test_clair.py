@@ -1,7 +1,5 @@
 """CLAIR: which replies are a score, what is asked again, and what is never 0."""
 
-from __future__ import annotations
-
 import json
 from contextlib import chdir
 from pathlib import Path

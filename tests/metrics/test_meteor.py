@@ -1,12 +1,7 @@
 """METEOR: the values of its authors' program; what it does not answer is unscored."""
 
-from __future__ import annotations
-
-import asyncio
 import gzip
-import json
 import shutil
-import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +10,7 @@ import pytest
 
 import capeval
 from capeval.metrics.meteor import PARAPHRASES, _packaged_jar
-from tests.world import lines, start, typed
+from tests.world import lines, typed
 
 needs_meteor = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pycocoevalcap") is None,
@@ -97,32 +92,6 @@ def test_a_program_that_dies_leaves_one_caption_unscored(
     (result,) = found.results
     assert (result.scored, [*result.unscored]) == (2, ["2"])
     assert result.unscored["2"] == "METEOR: the program ended: java.lang.OutOfMemoryError"
-
-
-async def test_ctrl_c_ends_the_program_and_the_rest_is_resumed(answering: Path) -> None:
-    captions = json.dumps({str(n): "a dog" for n in range(100)})
-    for name in ("c.json", "r.json"):
-        (answering / name).write_text(captions, "utf-8")
-    command = ("metrics", "--metric", "meteor", "--candidates", "c.json", "--references", "r.json")
-    details = answering / "metrics.details" / "meteor.jsonl"
-    process = await start(answering, *command, PAUSE="0.2")
-    async with asyncio.timeout(60):
-        while not (details.exists() and details.read_bytes().count(b"\n") >= 3):
-            assert process.returncode is None
-            await asyncio.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, err = await process.communicate()
-    assert process.returncode == 130
-    assert b"run the same command to resume" in err
-    before = details.read_bytes().splitlines()
-    assert 3 <= len(before) < 100
-    done = await asyncio.to_thread(typed, answering, *command)
-    assert done.code == 0, done.err
-    assert "scored 100/100" in done.out
-    assert details.read_bytes().splitlines()[: len(before)] == before
-    # What is stored is summed up by the program too, without scoring anything.
-    again = await asyncio.to_thread(typed, answering, *command)
-    assert again.out == done.out
 
 
 FAULTS = [

@@ -1,7 +1,5 @@
 """`capeval metrics`: what is computed, kept, computed again, refused and left unscored."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

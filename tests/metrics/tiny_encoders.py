@@ -1,7 +1,5 @@
 """Tiny text encoders with random weights, saved as their families' checkpoints are published."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

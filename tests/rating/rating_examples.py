@@ -1,7 +1,5 @@
 """Annotations and captions to be rated, hostile ones among them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from capeval.rating.rate_merge import read_key
@@ -24,7 +22,6 @@ def annotation(index: str, sizes: tuple[int, ...] = (2, 1)) -> Annotation:
 
 
 def exported(key: Path, to: Path, rater: str, label: str = "entailment", leave: int = 0) -> Path:
-    """Write the file that the page exports, with the first labels left out."""
     lines = ["item_id,element_id,rater,label"]
     for item, keyed in read_key(key).items():
         for element in element_ids(keyed.elements):

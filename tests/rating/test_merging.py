@@ -1,7 +1,5 @@
 """From the raters' files to human.csv and their agreement."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,18 +1,14 @@
 """The rater's page in a real browser."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io
 import json
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from capeval.config import sample_folder
 from capeval.rating.rate_merge import read_key, read_rated
 from capeval.rating.rate_sheet import RatingSheet, key_csv, sample_sheet, sheet_html
 from capeval.schema import Annotation
@@ -21,7 +17,6 @@ from tests.rating.rating_examples import HOSTILE, annotation
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
-WIDE = "document.documentElement.scrollWidth > innerWidth"
 GIVEN = (
     "Object.fromEntries([...document.querySelectorAll('.element')].map((box) => "
     "[box.querySelector('.kind').textContent.split(' ')[0], "
@@ -118,25 +113,6 @@ async def test_keys_past_a_captions_end_change_nothing_until_a_move_is_made(page
     assert (await page.ask(GIVEN))["2.1"] == "lack"
 
 
-async def test_keys_rate_only_where_they_should(page: Page) -> None:
-    await page.click("#rater")
-    await page.press(*"elc 123")
-    assert await page.ask("at('rater').value") == "elc 123"
-    assert await page.ask("state.labels.size") == 0
-    # After a click on the help, keys work; a key that is held down gives one label.
-    await page.click("summary")
-    await to_first_caption_of_three(page)
-    given = {"key": "1", "text": "1", "windowsVirtualKeyCode": 49}
-    for repeated in (False, True, True):
-        await page.call("Input.dispatchKeyEvent", type="keyDown", autoRepeat=repeated, **given)
-    assert await page.ask("state.labels.size") == 1
-    await page.click("#keys")
-    await page.press("1")
-    assert await page.ask("state.labels.size") == 1
-    await page.click(".element:nth-of-type(2) .choice .lack, .choice .lack")
-    assert "lack" in (await page.ask(GIVEN)).values()
-
-
 async def test_work_survives_a_reload(page: Page) -> None:
     assert await page.ask("localStorage.length") == 0
     await page.click("#rater")
@@ -175,31 +151,6 @@ async def test_export_is_what_was_given_and_no_spreadsheet_runs_a_name(
     assert (len(read.missing), read.rater) == (3, '=Ann "A", x')
 
 
-async def test_videos_play_and_missing_ones_are_reported(chromium: str, tmp_path: Path) -> None:
-    sheet = drawn()
-    shutil.copy(sample_folder() / "videos" / "sample_01.mp4", tmp_path / "a b#1.mp4")
-    sources = {"first": "./a%20b%231.mp4", "second": "./nowhere.mp4"}
-    file = tmp_path / "sheet.html"
-    file.write_text(sheet_html(sheet, sources), encoding="utf-8")
-    said = {}
-    async with tab(chromium, tmp_path) as page:
-        await page.open(file)
-        await page.ask("ready")
-        for item in sheet.items:
-            for _ in range(100):
-                ready = await page.ask("at('film').firstChild?.readyState ?? -1")
-                note = await page.ask("at('gone').hidden ? '' : at('gone').textContent")
-                if ready > 0 or note:
-                    break
-                await asyncio.sleep(0.05)
-            said[item.annotation.index] = (ready > 0, note)
-            await page.press("ArrowRight")
-        assert not any("Content Security" in text for text in page.complaints)
-    assert said["first"] == (True, "")
-    assert "it should be at ./nowhere.mp4" in said["second"][1]
-    assert "There is no video file" in said["<b>third</b>"][1]
-
-
 async def test_hostile_text_stays_text(page: Page) -> None:
     while "<b>third</b>" not in await page.ask("at('title').textContent"):
         await page.press("ArrowRight")
@@ -207,24 +158,6 @@ async def test_hostile_text_stays_text(page: Page) -> None:
     assert await page.ask("document.querySelector('.content').textContent") == HOSTILE
     assert await page.ask("document.querySelectorAll('img, b, #caption *, .content *').length") == 0
     assert await page.ask("document.scripts.length") == 2
-
-
-async def test_everything_has_a_name_and_fits_a_phone(page: Page) -> None:
-    nameless = (
-        "[...document.querySelectorAll('button, input, progress, [role=group]')].filter((n) => "
-        "!n.textContent.trim() && !n.labels?.length && !n.getAttribute('aria-label')"
-        "&& !n.getAttribute('aria-labelledby')).map((n) => n.outerHTML)"
-    )
-    assert await page.ask(nameless) == []
-    for width in (320, 390, 1280):
-        await page.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=800,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        assert not await page.ask(WIDE), width
 
 
 async def test_labels_are_kept_whatever_happens_to_the_storage(page: Page) -> None:

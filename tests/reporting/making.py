@@ -1,15 +1,11 @@
 """Judged runs to report on, made in memory; one video is hostile in every text that it has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
 from capeval.scoring.judged_run import JudgedRun
 from tests.scoring.making import annotation, relations, scored
-
-__all__ = ["ATTACK", "ATTACKER", "MORE_VIDEOS", "VIDEOS", "eight", "judged", "run", "texts"]
 
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
@@ -21,7 +17,6 @@ BY = Provenance(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@abcdef")
 
 
 def texts(plain: Annotation, text: str) -> Annotation:
-    """The annotation with all its sentences replaced."""
     value = plain.model_dump()
     for event in value["events"]:
         event["event"] = text
@@ -88,7 +83,6 @@ def run(
     videos: tuple[Annotation, ...] = VIDEOS,
     **fields: Any,
 ) -> JudgedRun:
-    """A judged run that no file holds."""
     texts_of = _CAPTIONS if captions is None else captions
     made = judged() if judgments is None else judgments
     return JudgedRun(

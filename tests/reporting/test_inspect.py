@@ -1,7 +1,5 @@
 """`capeval inspect`: one video of a run in the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,8 +114,4 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
-    shown = typed("inspect", *arguments)
-    assert (shown.code, shown.out) == (2, "")
-    assert shown.err.startswith("capeval: ")
-    assert shown.err.count("\n") == 1
-    assert complaint in shown.err
+    assert complaint in typed("inspect", *arguments).refusal

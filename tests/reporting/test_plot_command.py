@@ -1,7 +1,5 @@
 """`capeval plot`: which files it writes of which runs, and what it says of the rest."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping
@@ -148,11 +146,3 @@ def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
     assert complaint in line
     assert sum(one.startswith("capeval: ") for one in said.err.splitlines()) == 1
     assert not Path("figures").exists()
-
-
-def test_no_figure_is_written_over_an_input() -> None:
-    Path("figures").mkdir()
-    Path("figures/events.png").hardlink_to("runs/at-8/lexical-2/judgments.jsonl")
-    said = typed("plot", "types,events", "at-8", "--format", "png,svg")
-    assert (said.code, said.out, written()) == (2, "", ["events.png"])
-    assert "is one of the files" in said.err

@@ -1,24 +1,18 @@
 """The report in a real browser."""
 
-from __future__ import annotations
-
-import base64
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
-from capeval.config import sample_folder
 from capeval.reporting.report_page import Strip, report_html
 from capeval.schema import HumanLabel
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
 from tests.browser import CHROMIUM, Page, tab
-from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run, texts
+from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
 from tests.scoring.making import scored
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
@@ -26,7 +20,6 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this ma
 ROWS = "[...document.querySelectorAll('#body a.name')].map((a) => a.textContent)"
 INDEXES = "found.map((video) => video.index)"
 TITLE = "at('card').hidden ? null : at('card-title').textContent"
-WIDE = "document.documentElement.scrollWidth > innerWidth"
 # One grey pixel.
 PIXEL = "UklGRiQAAABXRUJQVlA4IBgAAABQAQCdASoBAAEADMDOJaQABHQAAAAAAAA="
 HUMAN: dict[tuple[str, str | None], dict[str, dict[str, HumanLabel]]] = {
@@ -41,8 +34,6 @@ def other() -> JudgedRun:
 
 
 class Opened:
-    """The page of a report, and how to open another."""
-
     def __init__(self, page: Page, folder: Path) -> None:
         self.page, self.file = page, folder / "report.html"
         self.ask, self.press, self.click = page.ask, page.press, page.click
@@ -59,7 +50,6 @@ class Opened:
             await self.page._loaded.wait()
 
     async def each(self, selector: str, field: str = "textContent") -> list[Any]:
-        """A field of every element of a selector."""
         script = f"[...document.querySelectorAll('{selector}')].map((one) => one.{field})"
         found: list[Any] = await self.ask(script)
         return found
@@ -153,39 +143,6 @@ async def test_filters_and_their_address(report: Opened) -> None:
         await report.click("#filters [data-clear]")
 
 
-async def test_a_video_opens_and_back_goes_back(report: Opened) -> None:
-    await report.ask("scrollTo(0, 400); 0")
-    await report.click("#body tr[data-place='0'] .snippet")
-    assert await report.settled() == "V1"
-    assert await report.ask("location.hash") == "#video=V1"
-    assert not await report.ask("at('overview').offsetParent")
-    await report.ask("history.back()")
-    assert await report.settled() is None
-    assert await report.ask("document.activeElement.textContent") == "V1"
-    await report.ask("history.forward()")
-    assert await report.settled() == "V1"
-    await report.click("[data-leave]")
-    assert await report.settled() is None
-
-
-async def test_keys_go_through_the_list_and_the_cards(report: Opened) -> None:
-    order = await report.ask(INDEXES)
-    await report.press("j", "j")
-    assert await report.settled() == await report.ask("visible(found[1].index)")
-    for key, place in (("j", 2), ("ArrowRight", 3), ("k", 2), ("ArrowLeft", 1), ("k", 0), ("k", 0)):
-        await report.press(key)
-        assert await report.ask("state.video") == order[place]
-    await report.press("Escape")
-    assert await report.settled() is None
-    await report.press("/", "j")
-    assert await report.ask("document.activeElement.id") == "q"
-    await report.ask("document.activeElement.blur()")
-    await report.press("?")
-    assert await report.ask("at('keys').open")
-    await report.press("Escape")
-    assert not await report.ask("at('keys').open")
-
-
 async def test_card_explains_the_score(report: Opened) -> None:
     await report.open("#video=V1")
     card = await report.ask("at('card').innerText")
@@ -247,26 +204,6 @@ async def test_markup_and_script_in_any_text_stay_text(report: Opened) -> None:
     assert await report.ask("[...document.links].every((a) => a.protocol === 'file:')")
 
 
-HOSTILE_ADDRESSES = [
-    "#video=%3Cimg%20src%3Dx%20onerror%3D%22window.broken%3D5%22%3E",
-    "#video=__proto__",
-    "#video=%E0%A4%A&q=%00%ff",
-    "#sort=constructor&only=__proto__&type=-1&kind=toString&of=Z&down=2",
-    "#" + "a=" * 5000,
-    "#javascript:window.broken=6",
-]
-
-
-async def test_hostile_address_is_only_looked_up(report: Opened) -> None:
-    for address in HOSTILE_ADDRESSES:
-        await report.open(address)
-        assert await report.settled() is None
-        assert await report.each("img") == []
-        assert await report.each("[aria-sort=ascending]") == ["F1 ↑"]
-        if "video=" in address:
-            assert "There is no video" in await report.ask("at('count').textContent")
-
-
 async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     await report.show({"mine": run(), "other": other()}, address="#among=differ&sort=gap&video=V1")
     assert await report.ask(INDEXES) == ["V2", "V1"]
@@ -285,67 +222,6 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     one, two = run().scores.videos, other().scores.videos
     expected = [two[v]["all"].f1 - one[v]["all"].f1 for v in ("V2", "V1")]
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
-
-
-async def test_elements_of_all_videos_are_listed_and_lead_to_their_card(report: Opened) -> None:
-    await report.show({"mine": run(), "other": other()})
-    await report.click("#sections [data-view=elements]")
-    cells = (
-        "[...document.querySelectorAll('#body tr')].map((tr) => tr.innerText.split(/[\\t\\n]+/))"
-    )
-    rows = await report.ask(cells)
-    assert len(rows) == sum(video.element_count for video in VIDEOS)
-    assert rows[0] == [
-        *("V1", "Element 1 of event 1.", "1.1", "camera", "3", "✓ entailed", "– lacking")
-    ]
-    await report.choose("among", "differ")
-    assert [row[2] for row in await report.ask(cells) if row[0] == "V1"] == ["1.1", "2.1"]
-    assert await report.search("v2") == ["V2"]
-    assert await report.ask("location.hash") == "#view=elements&q=v2&among=differ"
-    await report.click("#body a")
-    assert await report.settled() == "V2"
-    assert await report.ask("document.querySelector('li.lit').dataset.element") == "1.1"
-    await report.ask("history.back()")
-    assert await report.settled() is None
-    assert await report.ask(ROWS) == ["V2"]
-
-
-TIMED = texts(VIDEOS[0], "It happens.").model_copy(
-    update={
-        "events": tuple(
-            replace(event, start=start)
-            for event, start in zip(VIDEOS[0].events, (None, 4.5), strict=True)
-        )
-    }
-)
-
-
-async def test_events_lead_to_their_time_in_the_video(report: Opened) -> None:
-    clip = sample_folder() / "videos" / "sample_01.mp4"
-    (report.file.parent / "a clip.mp4").write_bytes(clip.read_bytes())
-    judgment = scored(
-        "V1", "+0 -0", candidate_events=("[0:02] A cat.", "A dog.", "A bird."), matches=(1, 2, None)
-    )
-    runs = {"mine": run([judgment], videos=(TIMED,))}
-    data = base64.b64encode(clip.read_bytes()).decode()
-    for url in ("./a%20clip.mp4", f"data:video/mp4;base64,{data}"):
-        await report.show(runs, "#video=V1", urls={"V1": url})
-        await report.ask(
-            "new Promise((done) => { const player = document.querySelector('video');"
-            "if (player.duration) done(); else player.onloadedmetadata = done; })"
-        )
-        estimated = "estimated from the order of events."
-        for selector, seconds, said in (
-            (".event .seek", 0, f"About 0.0 s: {estimated}"),
-            (".event:last-child .text", 4.5, "4.5 s: the time in the annotation."),
-            (".piece .text", 2, "2.0 s: the time in the caption."),
-            (".piece:nth-of-type(2) .text", 4.5, "4.5 s: the time in event 2 of the annotation."),
-            (".piece:nth-of-type(3) .text", 14 / 3, f"About 4.7 s: {estimated}"),
-        ):
-            await report.click(selector)
-            time = await report.ask("document.querySelector('video').currentTime")
-            assert time == pytest.approx(seconds, abs=1e-3)
-            assert await report.ask("at('said').textContent") == said
 
 
 async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Opened) -> None:
@@ -373,29 +249,3 @@ async def test_votes_of_repeats_and_reasons_are_shown(report: Opened) -> None:
     assert "votes ✓ ✗ ✓ (not unanimous)" in element
     assert (await report.each(".why"))[1].startswith("reason: So is this </script><script>")
     assert "those of the first of 3 repeats" in await report.ask("at('card').innerText")
-
-
-async def test_signature_and_link_can_be_copied(report: Opened) -> None:
-    await report.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
-    await report.click(".copy")
-    await report.settled()
-    assert await report.ask("window.copied") == run().signature
-    await report.ask(f"location.hash = '#video=' + encodeURIComponent({json.dumps(ATTACKER)}); 0")
-    await report.settled()
-    await report.click("#card-nav [data-link]")
-    await report.settled()
-    link = await report.ask("window.copied")
-    assert link.startswith(report.file.as_uri() + "#video=a%2Fb%26c")
-    await report.press("Escape")
-    await report.ask(f"location.href = {json.dumps(link)}; 0")
-    await report.settled()
-    assert await report.ask("state.video") == ATTACKER
-
-
-async def test_a_phone_needs_no_sideways_scrolling(report: Opened) -> None:
-    await report.show({"mine": run(), ATTACK: other()}, human=HUMAN, strips=STRIPS)
-    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    await report.page.call("Emulation.setDeviceMetricsOverride", **size)
-    for address in ("", "#video=V1", "#video=" + quote(ATTACKER, safe="")):
-        await report.open(address)
-        assert not await report.ask(WIDE), address

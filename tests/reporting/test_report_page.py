@@ -1,7 +1,5 @@
 """The content of the file of a report."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
@@ -43,8 +41,6 @@ def words_of(page: str) -> str:
 
 
 class Attributes(HTMLParser):
-    """What elements a page has, and the names of all their attributes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tags: Counter[str] = Counter()
@@ -206,9 +202,6 @@ def test_bars_are_as_long_as_the_values_beside_them() -> None:
             hollow += [letter] * ("hollow" in row)
     assert "B" in hollow
     assert "Hollow: no interval, fewer than 8 videos." in words_of(page)
-
-
-# ---- Findings ------------------------------------------------------------------------------------
 
 
 VIDEOS = tuple(annotation(f"v{n}", "c3 s1", "a3", domain="Film") for n in range(12))

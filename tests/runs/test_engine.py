@@ -1,7 +1,5 @@
 """The engine for resumable work: what it keeps, what it does again, and what it leaves behind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -86,7 +84,6 @@ class Squaring(ResumableTask[Plan[Squared], Squared]):
 async def done(
     work: Squaring, progress: Progress | None = None
 ) -> Finished[Plan[Squared], Squared]:
-    """Lock, plan and execute."""
     with Locks() as locks:
         plan, lock = locks.begin(work)
         with lock:

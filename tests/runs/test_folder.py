@@ -1,7 +1,5 @@
 """The files of a run, and what `--out` may name."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -185,9 +183,6 @@ def test_shards_of_other_settings_are_refused_and_empty_ones_passed_over(tmp_pat
     assert [one.index for one in RunFolder(tmp_path).read_captions()] == ["1"]
 
 
-# ---- What --out may name -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", ["new.json", "new/er/new.json", "old.json", "link.json"])
 @pytest.mark.usefixtures("alone")
 def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:
@@ -197,16 +192,3 @@ def test_new_and_other_files_are_written_and_links_followed(path: str) -> None:
     write_output(Path(path), "text")
     assert Path(path).read_text() == "text"
     assert Path("link.json").is_symlink()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("captions.jsonl", "Scores.json", "judge.json", "ungenerated.12-of-34.jsonl"),
-        *(".lock.2-of-4", "capeval.toml", "replies.sqlite-wal"),
-    ],
-)
-@pytest.mark.usefixtures("alone")
-def test_names_of_files_that_capeval_keeps_are_for_these(name: str) -> None:
-    with pytest.raises(UsageError, match=f"--debug: {name} (has a name that|is one of)"):
-        check_output(Path(name), [], option="--debug")

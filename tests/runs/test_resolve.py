@@ -1,7 +1,5 @@
 """One rule for every command: what a name means, and what a path means."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

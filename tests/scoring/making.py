@@ -1,15 +1,11 @@
 """Annotations and verdicts in shorthand: one letter for each type, label and characteristic."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 from capeval.schema import Annotation, Judgment, Relation, Scored
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import score_judgments
-
-__all__ = ["annotation", "relations", "scored", "scores"]
 
 _TYPES = {"c": "camera", "s": "scene", "a": "action", "t": "attribute"}
 _LABELS: dict[str, Relation] = {"+": "entailment", "0": "lack", "-": "contradiction"}
@@ -58,6 +54,5 @@ def scores(
     *,
     captioned: int | None = None,
 ) -> Scores:
-    """Score judgments of some videos."""
     captioned = len(judgments) if captioned is None else captioned
     return score_judgments(annotations, judgments, captioned=captioned)

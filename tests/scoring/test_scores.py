@@ -1,7 +1,5 @@
 """Examples that were worked out on paper."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
 from capeval.scoring import GROUPS, MEASURES, Scores, Signature, TypeScores
 from capeval.scoring.scores import RunScores
+from capeval.scoring.verdicts import in_force
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
 from tests.scoring.making import annotation, relations, scored, scores
@@ -93,15 +92,20 @@ def test_repeat_spread_by_hand() -> None:
     assert spread.unanimous == 0.25
 
 
+def test_a_judgment_with_fewer_repeats_than_asked_does_not_count() -> None:
+    once = scored("a", "++")
+    assert in_force(once, None, 1) == once
+    few = in_force(once, None, 2)
+    assert isinstance(few, Unscored)
+    assert few.reason == "it has 1 of 2 repeats; judge it with --repeats 2"
+
+
 @pytest.mark.parametrize(
     "judgments", [[scored("a", "++")], [scored("a", "+ +")], [scored("a", "")]]
 )
 def test_relations_that_do_not_fit_the_annotation_are_never_scored(judgments: list[Scored]) -> None:
     with pytest.raises(ValueError, match="do not fit"):
         scores([annotation("a", "c1")], judgments)
-
-
-# ---- The layout of scores.json is a contract -----------------------------------------------------
 
 
 def test_fields_are_the_documented_ones() -> None:
@@ -146,9 +150,6 @@ def test_signature_stays_one_line_of_its_own_fields() -> None:
     assert Signature.parse(str(made)) == made
 
 
-# ---- The screen of judge and score ---------------------------------------------------------------
-
-
 GOLDEN = Path(__file__).parent / "golden" / "scores.txt"
 BASELINE = Provenance(judge="words", baseline=True)
 
@@ -182,6 +183,8 @@ def results() -> dict[str, Scores]:
 def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
     text = screen(RunScores(results()), full=False)
     check_golden(GOLDEN, text)
+    two = screen(RunScores(dict(list(results().items())[:2])), full=False)
+    assert "the highest of 2 runs" in two
     full = screen(RunScores(results()))
     for what in ("domain", "number of events", "number of elements"):
         assert f"By {what}" not in text

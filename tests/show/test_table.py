@@ -1,7 +1,5 @@
 """Tables in every format: nothing is cut, and nothing in a cell becomes markup or code."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ A super-population of videos is made once. A study takes a pool of them at rando
 judge scores all videos and human raters label the first n: both are random samples.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,6 @@ STUDIES = 1_500
 
 
 def first(human: Floats, labelled: int) -> Floats:
-    """Return human scores of the first videos alone."""
     return np.where(np.arange(len(human)) < labelled, human, np.nan)
 
 

@@ -1,7 +1,5 @@
 """Statistics by every grouping and without each video, compared with scipy and brute force."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals, p and differences over videos."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sign flips against scipy's exact test, and power against its own inverse; Holm's correction."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -124,9 +122,6 @@ def test_clusters_open_below_every_member_above() -> None:
     p[1] = Missing("not tested")
     assert rank_clusters([0.9, 0.8, 0.7, 0.6], p) == [1, 1, 1, 2]
     assert rank_clusters([0.9, Missing("constant"), 0.7, 0.6], p) == [1, None, 1, 2]
-
-
-# ---- Simulations of paired runs ------------------------------------------------------------------
 
 
 # Scores are like TUNA's: F1 of 10 to 29 elements of which a caption has some, with a difficulty of

@@ -1,7 +1,5 @@
 """Correlations of systems' means: other videos, and other systems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any

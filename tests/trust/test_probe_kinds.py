@@ -1,7 +1,5 @@
 """Probes: right by construction, and the same for the same seed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -17,7 +15,6 @@ SAMPLE = annotations_of("sample")
 
 
 def video(*events: Any, kind: str = "action", index: str = "v") -> Annotation:
-    """An annotation of events of sentences, or of sentences with their types."""
     made = []
     for sentences in events:
         pairs = [(one, kind) if isinstance(one, str) else one for one in sentences]
@@ -46,8 +43,6 @@ KITCHEN = video(
     ["A waiter opens the oven.", "The waiter carries three plates.", "A bell rings loudly."],
 )
 
-
-# ---- any annotations -------------------------------------------------------------------------
 
 SENTENCES = [
     *(f"The {who} {deed} the {thing}."
@@ -95,9 +90,6 @@ def test_more_videos_keep_the_probes_of_fewer() -> None:
     assert few == [probe for probe in many if probe.annotation.index in kept]
     other = build_probes(SAMPLE, videos=3, seed=4)
     assert {probe.annotation.index for probe in other} != kept
-
-
-# ---- the kinds -------------------------------------------------------------------------------
 
 
 def test_verbatim_has_the_plain_sentences_in_order() -> None:
@@ -174,9 +166,6 @@ def test_a_foreign_caption_states_none_of_the_labelled_elements() -> None:
     assert probe is not None
     assert probe.caption == "A chef slices onions. The kitchen is dark."
     assert labels(probe) == [["lack", None, None]]
-
-
-# ---- edits -----------------------------------------------------------------------------------
 
 
 def edits(content: str, *others: str, kind: ElementType = "action") -> set[str]:

@@ -1,7 +1,5 @@
 """`capeval.probe`: broken judges fail the probes that are about what they break, and no others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,9 +120,6 @@ def test_a_caption_without_a_verdict_is_counted_and_is_neither_right_nor_wrong()
     assert found.unscored == 9
     assert all(one.value == 1 for kind, one in found.kinds.items() if kind != "contradicted")
     assert "9/74 captions unscored" in found.headline()
-
-
-# ---- the run ---------------------------------------------------------------------------------
 
 
 def test_probes_are_a_run_that_is_judged_and_compared_as_any() -> None:

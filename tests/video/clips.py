@@ -11,8 +11,6 @@ import numpy as np
 from av.container import OutputContainer
 from numpy.typing import NDArray
 
-__all__ = ["make_clip", "numbered", "numbers", "picture"]
-
 _COLUMNS, _ROWS = 4, 3
 _BITS = _COLUMNS * _ROWS - 1
 
@@ -46,7 +44,6 @@ def numbered(frame: NDArray[np.uint8]) -> int:
 
 
 def numbers(frames: NDArray[np.uint8]) -> list[int]:
-    """Read the numbers of all pictures."""
     return [numbered(frame) for frame in frames]
 
 

@@ -1,8 +1,5 @@
 """The hard files, each made here: exact or refused, never almost."""
 
-from __future__ import annotations
-
-import gc
 import os
 import random
 from collections.abc import Callable
@@ -295,21 +292,6 @@ def test_a_size_that_changes_is_refused(tmp_path: Path) -> None:
     assert numbers(read(path, Given((3, 20))).frames) == [3, 20]
 
 
-def test_nothing_waits_for_the_garbage_collector(tmp_path: Path) -> None:
-    path = make_clip(tmp_path / "v.mp4", turn=90)
-    gc.collect()
-    gc.disable()
-    try:
-        read(path)
-        # By type: isinstance asks every object for its class, and some of torch's warn then.
-        objects = [o for o in gc.get_objects() if type(o) in (av.VideoFrame, FrameSet)]
-        # Readers of other tests leave frames that no decoder made.
-        left = [o for o in objects if type(o) is av.VideoFrame or o.decoder != "memory"]
-    finally:
-        gc.enable()
-    assert not left
-
-
 # decord, to compare with: exactly our frames, or the video is refused
 
 installed = pytest.mark.skipif(
@@ -346,8 +328,6 @@ def test_a_decoder_that_is_missing_or_twice_there_says_what_to_do(
     with pytest.raises(MissingExtra, match=r"PyAV .not installed.: pip install '\.\[frames\]'"):
         decoder_named("pyav")
 
-
-# ---- Damage, and HDR ----------------------------------------------------------------------------
 
 Spoil = Callable[[bytearray, int], None]
 
