@@ -31,7 +31,7 @@ def blaming(
     *,
     passing: tuple[type[Exception], ...] = (CapevalError,),
 ) -> Iterator[None]:
-    """Raise `refusal(error)` for what the block, which calls a plugin, raises besides `passing`."""
+    """Raise `refusal(error)` for errors of a block that calls a plugin, except `passing`."""
     try:
         yield
     except passing:
@@ -42,9 +42,9 @@ def blaming(
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """The implementations of one extension point by name: packaged ones, and those of entry points.
+    """The implementations of one extension point by name: packaged ones, and entry points.
 
-    `noun` is what messages call an implementation; `check` returns what is wrong with a loaded
+    `noun` names an implementation in messages; `check` returns what is wrong with a loaded
     object.
     """
 
@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         if not points:
             known = self.names()
             raise UsageError(
-                f"no {self.noun} is called {shown(name)}; there are {', '.join(known)}"
+                f"no {self.noun} is called {shown(name)}; choose from {', '.join(known)}"
                 f"{nearest(name, known)}"
             )
         if len(points) > 1:
@@ -107,7 +107,7 @@ OF_OPTIONS = ("defaults", "commands")
 _TABLES = (*OF_OPTIONS, "endpoints", "judges", "metrics", "models", "prices")
 
 keyless_addresses: set[str] = set()
-"""The addresses that the current command has from the file, as defaults of an option.
+"""The addresses from the file that are defaults of the current command's options.
 
 No key is sent to them: otherwise the author of the file could collect the keys of its users.
 """
@@ -118,7 +118,7 @@ def config_file() -> Path:
 
     InputError if it is in a parent directory and belongs to another user.
     """
-    # Without owners of files, as on Windows, only the working directory is searched.
+    # Without file owners, as on Windows, only the working directory is searched.
     height = len(Path.cwd().parts) if hasattr(os, "getuid") else 1
     for up in range(height):
         file = Path(*[os.pardir] * up, _NAME)
@@ -152,7 +152,7 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
 
 
 def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: bool = False) -> Any:
-    """Return an entry of a file in `folder` with its paths as they are from anywhere.
+    """Return an entry of a file in `folder`, with its paths made absolute.
 
     A text is a path if it begins as one or names a file there; if it `is_path`, also if it names a
     folder; an `is_output` need not exist.
@@ -183,7 +183,6 @@ def packaged(name: str) -> Path:
 
 
 def sample_folder() -> Path:
-    """Return the folder of the bundled sample set."""
     return packaged("annotations") / "sample"
 
 

@@ -33,8 +33,8 @@ from capeval.text import one_line
 class CapevalError(Exception):
     """Base class; `exit_code` is the exit code of the command line.
 
-    Where an error stops a run and `lets_calls_finish`, the calls under way, which are paid for, are
-    awaited. `next_step` is what the user does after an error that ends a run early.
+    If an error stops a run and `lets_calls_finish`, calls in progress, which are paid for, are
+    awaited. `next_step` tells the user what to do after such an error.
     """
 
     exit_code = 1

@@ -177,7 +177,7 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
 
 
 def check_complete(model: str, info: Mapping[str, Any]) -> None:
-    """Raise `UsageError` where the checkpoint lacks tensors."""
+    """Raise `UsageError` if the checkpoint lacks tensors."""
     # Missing weights would be initialised at random, with only a warning.
     if missing := sorted(info.get("missing_keys") or ()):
         raise UsageError(
@@ -186,7 +186,7 @@ def check_complete(model: str, info: Mapping[str, Any]) -> None:
 
 
 def check_vocabulary(model: str, tokenizer: Any) -> None:
-    """Raise `UsageError` where a tokenizer has no vocabulary."""
+    """Raise `UsageError` if a tokenizer has no vocabulary."""
     # Without its files transformers makes an empty one, which reads every text alike.
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
         raise UsageError(f"{model}: its tokenizer has no vocabulary (tokenizer.json is missing)")
@@ -281,7 +281,7 @@ def place(
 ) -> Placement:
     """Return the placement of a model on the device of `one_device`; raises `UsageError`.
 
-    `dtype` auto is bfloat16, on a processor float32. With auto and cuda, a model that fits on no
+    `dtype` auto is bfloat16, on a CPU float32. With auto and cuda, a model that fits on no
     single GPU is spread over all of them. `serve` starts a server of it, for the message.
     """
     import torch
@@ -313,7 +313,7 @@ def place(
 
 
 def check_spread(model: str, placement: Placement, parts: Mapping[str, Any]) -> None:
-    """Raise `UsageError` where layers of a model are on no GPU; `parts` is its device map."""
+    """Raise `UsageError` if layers of a model are on no GPU; `parts` is its device map."""
     # accelerate offloads what does not fit, and a caption would take hours.
     if placement.room and {"cpu", "disk"} & set(map(str, parts.values())):
         raise UsageError(
@@ -357,7 +357,7 @@ def _precision(dtype: str, kind: str) -> torch.dtype:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Return the bytes that are free on `device`, or None if that is unknown."""
+    """Return the free bytes on `device`, or None if unknown."""
     import torch
 
     if device.type == "cuda":

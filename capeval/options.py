@@ -129,7 +129,7 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, _, column = (part.strip() for part in text.partition("="))
         if not name or not column:
-            raise UsageError(f"--columns: {text!r} must be NAME=COLUMN, as in system=model")
+            raise UsageError(f"--columns: {text!r} must be NAME=COLUMN, capeval's name first")
         if name in found:
             raise UsageError(f"--columns: {name} is mapped twice")
         found[name] = column
@@ -137,7 +137,7 @@ def column_names(texts: Sequence[str]) -> dict[str, str]:
 
 
 def columns_option(text: str = "", **details: Any) -> Mapping[str, str] | None:
-    """Declare the mapping of capeval's names of columns to those of the user's files."""
+    """Declare the mapping of capeval's column names to those in the user's files."""
     kind: Any = list[str] | None
     details |= {"note": "In Python a dict by capeval's names.", "metavar": "NAMES", "commas": True}
     return option(None, text, kind=kind, parse=column_names, **details)
@@ -162,7 +162,7 @@ class CountOrShare:
 
     @classmethod
     def read(cls, value: str | float, option: str) -> "CountOrShare":
-        """Read `5` or `0.5%`, as given to `option`; of numbers, an int or a fraction.
+        """Read `5` or `0.5%`, as given to `option`; numbers are an int or a fraction.
 
         >>> CountOrShare.read("99.5%", "--min-coverage")
         CountOrShare(number=Decimal('99.5'), is_share=True)
@@ -190,7 +190,6 @@ class CountOrShare:
         return cls(number, share)
 
     def of(self, total: int) -> Decimal:
-        """Return the number of items, of a total."""
         return self.number * total / 100 if self.is_share else self.number
 
 
@@ -199,7 +198,7 @@ Notices = Callable[[str], None]
 
 
 def ignore(_notice: str) -> None:
-    """Ignore a notice: the `on_notice` of a caller who gives none."""
+    """Ignore a notice: the default for `on_notice`."""
 
 
 judged_runs_argument = functools.partial(
@@ -213,14 +212,21 @@ _WHICH = "Which judge, if several: its folder's name, or the start of it."
 judge_option = functools.partial(option, None, _WHICH, metavar="NAME")
 _OWN = "Annotations: a file, 'tuna' or 'sample'. By default the run's own."
 annotations_option = functools.partial(option, None, _OWN, metavar="FILE")
-human_option = functools.partial(option, None, "Human ratings or labels.", metavar="FILE")
+human_option = functools.partial(
+    option,
+    None,
+    "Human labels of elements, such as `capeval rate merge` writes; `capeval plot` also takes "
+    "ratings of captions.",
+    metavar="FILE",
+)
 human_columns = functools.partial(
-    columns_option, "Names of columns that differ from capeval's: system=model,score=mos."
+    columns_option,
+    "Columns that are named otherwise, capeval's name first: system=model,score=mos.",
 )
 frames_option = functools.partial(
     option,
     None,
-    "32 (evenly spread), 2fps, auto (2fps below 16 s, else 1fps), or as published: qwen-2fps, "
+    "32 (spread evenly), 2fps, auto (2fps below 16 s, else 1fps), or as published: qwen-2fps, "
     "tuna-2fps. By default the catalogue's.",
     note="Or a `FrameReader`.",
     method="read",
@@ -229,7 +235,7 @@ frames_option = functools.partial(
 )
 prompts_option = functools.partial(
     option,
-    text="A prompt set, a folder with one, or tuna:CHECKOUT.",
+    text="A prompt set, a folder with one, or tuna:FOLDER (TUNA's code).",
     panel=JUDGE,
     metavar="NAME",
 )
@@ -259,13 +265,13 @@ out_option = functools.partial(
 on_notice_option = functools.partial(
     python_only,
     ignore,
-    "Called with one line for everything that the caller should know but is no error.",
+    "Called with one line for each notice that is not an error.",
 )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: an option excludes another one, or needs it. `why` is the message if it is broken."""
+    """A rule: an option excludes or needs another. `why` is the message if it is broken."""
 
     option: str
     other: str
@@ -282,7 +288,7 @@ COLUMNS_OF_HUMAN = Rule("columns", "human", _WHY, needs=True)
 
 @dataclass_transform(frozen_default=True, field_specifiers=(required,))
 def declares(options: type[T]) -> type[T]:
-    """Make a class one of options, whose values are checked when it is called.
+    """Make a class an options class, which checks its values when it is called.
 
     Its `rules` say which options exclude or need each other.
     """
@@ -309,9 +315,9 @@ def declares(options: type[T]) -> type[T]:
 def checked(options: type, name: str, value: Any, label: str | None = None) -> Any:
     """Return a value for a field: a plain number, a tuple instead of any other sequence.
 
-    Where several values are expected, a single string or path is the only one of them. A number may
-    be text. UsageError, which calls the field by `label`, if the value is of another type, empty,
-    or not within the limits.
+    Where several values are expected, a single string or path counts as one. A number may
+    be text. UsageError, which calls the field `label`, if the value has a wrong type, is empty, or
+    exceeds the limits.
     """
     from pydantic import ValidationError
 
@@ -362,7 +368,7 @@ _PLAIN = {str, int, float, bool, Path, NoneType, Any}
 
 @functools.cache
 def _types_of(options: type) -> dict[str, Any]:
-    """Return the types of the fields; what is imported for type checkers alone is Any.
+    """Return the types of the fields; types imported only for type checkers are Any.
 
     Importing such types would slow down `--help`.
     """
@@ -375,7 +381,6 @@ def _types_of(options: type) -> dict[str, Any]:
 
 
 def _alternatives(declared: Any) -> list[Any]:
-    """Return the types that a field admits."""
     return [*get_args(declared)] if get_origin(declared) in (Union, UnionType) else [declared]
 
 
@@ -397,7 +402,7 @@ def _constrained(kind: Any, option: Option) -> Any:
 
 
 def _wrong(error: Any) -> str:
-    """Return what a value must be, and what it is."""
+    """Describe the expected value and the given one."""
     faults = error.errors(include_url=False)
     texts = dict.fromkeys(re.sub(", (unable|got) .*", "", each["msg"]) for each in faults)
     needed = [text.removeprefix("Input should ") for text in texts if "should" in text]
@@ -484,7 +489,7 @@ def _parameters(options: Any) -> str:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line: what its options are, and what it does with them.
+    """A command of the command line: its options and its work.
 
     Attributes
     ----------
@@ -495,7 +500,7 @@ class Command:
     also : what `work` gets besides an object of the options: `output`, or names of its attributes;
         None for a function that `takes` the options as arguments
     show : makes the `Result` of another value of `work` and the options
-    steps : the commands that are its steps, by the fields that get what the user's file sets
+    steps : the commands that are its steps, by the fields that get the user's settings
     """
 
     name: str
@@ -517,7 +522,7 @@ def command(
     """Declare that a function is a command; its docstring is the help.
 
     Without `options`, the function `takes` them. It returns the `Result` to show, or `show` makes
-    that of its value and the options.
+    it from its value and the options.
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:

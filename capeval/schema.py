@@ -125,7 +125,6 @@ class Annotation(Video):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of visual elements of each event."""
         return tuple(len(event.visual_elements) for event in self.events)
 
     @property
@@ -214,7 +213,7 @@ class Verdict(_Noun):
 
 
 class Provenance(_Noun):
-    """Who judged, and the snapshots that answered, as the endpoint named them.
+    """The judge, and the snapshots that answered, as the endpoint named them.
 
     `left_off` are the request parameters that the endpoint does not accept.
     """
@@ -230,7 +229,7 @@ class Provenance(_Noun):
     endpoint: str | None = Field(None, exclude_if=_is_none)
     """The endpoint's name where one is configured; see `endpoint_name`."""
     reasoning: str | None = Field(None, exclude_if=_is_none)
-    """The reasoning effort that the model was asked for; None where nothing was sent."""
+    """The reasoning effort that the model was asked for; None if nothing was sent."""
 
     @property
     def is_baseline(self) -> bool:
@@ -263,7 +262,7 @@ class Inputs:
 class _Judged(_Noun):
     index: str
     inputs: Inputs | None = None
-    """None where the verdicts were made elsewhere."""
+    """None if the verdicts were made elsewhere."""
     usage: dict[str, Usage] = Field(default_factory=dict)
     """Per stage ("split", "match", "classify"), over all repeats, cached or not."""
     provenance: Annotated[Provenance, AfterValidator(_shared)] = Field(default_factory=Provenance)
@@ -300,7 +299,7 @@ JUDGMENT: TypeAdapter[Scored | Unscored] = TypeAdapter(Judgment)
 
 
 def flaw_of(annotation: Annotation, judgment: Scored) -> str | None:
-    """Return why no judge can have given these verdicts on this annotation, or None."""
+    """Return the reason why these verdicts cannot be on this annotation, or None."""
     shape = [len(event.visual_elements) for event in annotation.events]
     for verdict in (judgment, *judgment.repeats):
         numbers = [number for number in verdict.matches if number is not None]
@@ -359,7 +358,7 @@ class Reference(BaseModel):
     Attributes
     ----------
     references : one or more texts, which are alternatives to each other
-    events : the events of the references, where the data list them; None where they do not
+    events : the events of the references, where the data list them; None if they do not
     group : the part of the data that the video belongs to, over which some metrics average
     """
 
@@ -379,7 +378,7 @@ OPTION_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of options in files and prompts, by their number."""
 
 VISIBLE = r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
-"""A character that is seen; controls and characters without width would show an empty option."""
+"""A visible character; controls and characters without width would show an empty option."""
 
 Text = Annotated[str, StringConstraints(strict=True, pattern=VISIBLE)]
 Name = Annotated[Text, BeforeValidator(id_text)]
@@ -440,7 +439,7 @@ class Question(BaseModel):
 
 
 Nats = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-# No model reads a text of so many tokens; larger numbers could not be divided by.
+# No model reads this many tokens; larger numbers could not be divided by.
 TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 
 
@@ -488,7 +487,6 @@ class Response(BaseModel):
 
     @classmethod
     def to(cls, question: Question, reply: str | None, **more: Any) -> Response:
-        """Return the response to a question; `more` are further fields."""
         asked = question.model_dump(exclude={"tags"}) | dict(question.tags)
         return cls(**asked, reply=reply, **more)
 

@@ -85,7 +85,7 @@ def normalised(text: str) -> str:
 
 
 def describe(error: BaseException, limit: int = 200) -> str:
-    r"""Return an exception as `TYPE: message`; of a group, its first one.
+    r"""Return an exception as `TYPE: message`; for a group, the first.
 
     >>> describe(OSError("no\nweights"))
     'OSError: no weights'
@@ -187,7 +187,7 @@ def nearest(value: Any, valid: Sequence[str]) -> str:
     return f'; did you mean "{names[found[0]]}"?' if found else ""
 
 
-# One plain sentence for each kind of pydantic's errors; its own words reach no user.
+# One plain sentence for each kind of pydantic's errors; users never see its own.
 _SENTENCES = {
     "missing": "is missing",
     "missing_argument": "is missing",
@@ -262,7 +262,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def tag_free_json(value: Any) -> str:
-    r"""Return JSON without < and >, so that nothing in it can close a tag or end a turn of a chat.
+    r"""Return JSON without < and >, so that nothing in it can close a tag or end a chat turn.
 
     >>> tag_free_json('</caption> "quoted"')
     '"\\u003c/caption\\u003e \\"quoted\\""'
@@ -317,9 +317,9 @@ _OPENING_WORD = re.compile(
 )
 _ARTICLE = re.compile(r"(?<!\s)\s++(?=(?:the|a|an)\b)", re.IGNORECASE)
 _SPACE = re.compile(r"(?<!\s)\s++")
-# What is larger than the first number is cut at a pattern, into pieces of at least the second: a
-# sentence of more than about 17 English words at its clauses, and clauses without end, as a caption
-# without punctuation has them, wherever an event could begin.
+# Text larger than the first number is cut at a pattern, into pieces of at least the second: a
+# sentence of more than about 17 English words at its clauses, and endless clauses, as in captions
+# without punctuation, wherever an event could begin.
 _LONGEST = 160
 _LEVELS = (
     (_CLAUSE_START, 100, 20),
@@ -330,7 +330,7 @@ _LEVELS = (
 )
 _LETTERS = re.compile(r"(?:[^\W\d_]\u0300*+)++")
 _JOINED = re.compile(r"[\u200d\U0001f3fb-\U0001f3ff]")
-# A word of this size is no fragment: it is text without spaces.
+# A word of this size is not a fragment but text without spaces.
 _FRAGMENT = 20
 # How far a cut moves back to keep a character and its marks together.
 _MARKS = 16
@@ -354,7 +354,7 @@ def segments(caption: str) -> tuple[str, ...]:
 
 
 def size(text: str) -> int:
-    """Return the length of a text in characters, one of a script like Chinese counted as three."""
+    """Return a text's length in characters; those of scripts like Chinese count as three."""
     return len(text) if text.isascii() else len(text) + 2 * len(_WIDE.findall(text))
 
 
@@ -418,7 +418,7 @@ def _between_characters(text: str, start: int, cut: int) -> int:
 
 
 def _without_fragments(text: str, cuts: list[int]) -> list[int]:
-    """Join what begins no event by itself, such as "2." or "Scene 1:", to what follows it."""
+    """Join fragments that begin no event, such as "2." or "Scene 1:", to the text after them."""
     kept: list[int] = []
     start = words = 0
     for cut in cuts:
@@ -472,6 +472,6 @@ def after_thinking(text: str) -> str | None:
     reasoning = _REASONING.match(text)
     rest = text[reasoning.end() :].lstrip() if reasoning else text
     tag = reasoning["tag"] if reasoning else None
-    # Reasoning that was begun again ends nowhere for certain.
+    # Reasoning that starts again has no certain end.
     is_open = tag and text.count(f"<{tag}>") > text.count(f"</{tag}>")
     return None if is_open or _REASONING_MARK.search(rest) else rest

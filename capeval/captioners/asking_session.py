@@ -1,4 +1,4 @@
-"""Choosing and opening a model, and the session that asks it: for captions, or for answers."""
+"""Choose and open a model; the session that asks it for captions or answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPENAI_NAMES = ("gpt-", "chatgpt-", "o1", "o3", "o4")
 
 
 def choose_model(options: CaptionerOptions) -> ModelEntry | None:
-    """Return the catalogue's entry for the options; None where only the endpoint knows it."""
+    """Return the model's catalogue entry; None if only the endpoint knows the model."""
     catalogue = read_catalogue(config_file())
     name = options.model
     if name is not None and not isinstance(name, str):
@@ -46,7 +46,7 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
     if name is None:
         if served and not options.serve:
             return None
-        raise UsageError("name a model with --model (`capeval models` lists them) or a --base-url")
+        raise UsageError("name a model with --model (see `capeval models`) or use --base-url")
     is_known = name in catalogue or name.startswith(HUB_PREFIX)
     is_known |= not served and model_folder(name) is not None
     if not is_known and not served and is_plugin(name):
@@ -58,10 +58,10 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
         return by_hub.model_copy(update={"name": name, "reached": "endpoint"})
     entry = find_model(name, catalogue)
     if entry.reached == "none" and not served:
-        raise UsageError(f"{name} cannot be run by capeval: {entry.note}")
+        raise UsageError(f"{name} cannot be run by capeval. {entry.note}")
     if served and "preset" in entry.options:
         raise UsageError(
-            f"{name}: its preset runs in this process only; behind a server name {entry.hub}"
+            f"{name}: its preset runs only in this process; on a server, name {entry.hub}"
         )
     if entry.reached == "server" and not served:
         raise UsageError(
@@ -96,7 +96,7 @@ async def open_captioner(
                 with blaming(lambda error: UsageError(describe(error))):
                     await captioner.aclose()
             except CapevalError as error:
-                # The captions are written; a plugin's fault changes nothing.
+                # A plugin's error is harmless: the captions are written.
                 on_notice(one_line(f"{entry.name} could not be closed: {error}"))
     else:
         more = {}
@@ -115,7 +115,7 @@ _OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
 
 
 def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:
-    """Return the options of these names that are not the defaults."""
+    """Return the named options that differ from their defaults."""
     values = {name: getattr(options, name) for name in names}
     return {n: value for n, value in values.items() if value != getattr(_DEFAULTS, n)}
 
@@ -128,7 +128,7 @@ def _flag(name: str) -> str:
 
 
 def _arguments(entry: ModelEntry, options: CaptionerOptions) -> dict[str, Any]:
-    """Return a plugin's arguments: its options, and those of the common ones that are set."""
+    """Return a plugin's arguments: its own options and the common options that are set."""
     stated = entry.model_fields_set
     fields = ("hub", "revision", "system", "max_new_tokens")
     arguments = {name: getattr(entry, name) for name in fields if name in stated}
@@ -148,9 +148,9 @@ _OTHER_IMAGE_TOKENS = 1000
 async def estimate_generation(
     work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner, written: int | None = None
 ) -> tuple[int, Usage]:
-    """Return the expected frames of a video, and tokens of `work`; reads up to three videos.
+    """Estimate the frames per video and the tokens of `work`; reads up to three videos.
 
-    `written` is the number of tokens of a reply, by default that of a caption.
+    `written` is the tokens per reply, by default the length of a caption.
     """
     if opened.base_url is None or not work:  # a model in this process costs nothing
         return 0, Usage()
@@ -220,7 +220,7 @@ class AskingSession(LongWork[ResultT]):
         if usage.calls:
             lines.append(
                 f"  about {frames} frames each, {usage.input_tokens:,} tokens in, "
-                f"{usage.output_tokens:,} out; what is in the cache costs nothing"
+                f"{usage.output_tokens:,} out; cached replies cost nothing"
             )
         details = {
             "run": run,
@@ -248,6 +248,6 @@ async def open_session(
     *,
     dry_run: bool,
 ) -> AsyncIterator[AskingSession[ResultT]]:
-    """Open the captioner for a session with it; `run` is None where only the server names it."""
+    """Open the captioner for a session with it; `run` is None if only the server names it."""
     async with open_captioner(options, dry_run=run if dry_run else None) as opened:
         yield session(opened)

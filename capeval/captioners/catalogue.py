@@ -81,7 +81,7 @@ class ModelEntry(BaseModel):
         return base_url and public_url(base_url)
 
     def problem(self) -> tuple[str, str]:
-        """Return the field that makes the entry unusable and why, or two empty strings."""
+        """Return the field that makes the entry unusable and the reason, or two empty strings."""
         if self.reached not in _REACHED and self.reached not in BACKENDS:
             known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
             problem = f"{shown(self.reached)} is unknown; one of {', '.join(known)}"
@@ -109,7 +109,7 @@ class ModelEntry(BaseModel):
 
     @property
     def memory(self) -> int | None:
-        """Estimated memory in GiB: bf16 weights and what one video needs in addition.
+        """Estimated memory in GiB: bf16 weights, plus the needs of one video.
 
         >>> ModelEntry(name="m", reached="endpoint", parameters=8.0).memory
         18
@@ -160,7 +160,7 @@ def entries_by_hub(catalogue: Mapping[str, ModelEntry]) -> dict[str, ModelEntry]
 
 
 def model_folder(name: str) -> Path | None:
-    """Return a model's name as a folder, if the name begins as a path does.
+    """Return the folder that a model's name means, if it starts like a path.
 
     >>> model_folder("qwen2-vl-7b"), model_folder("Qwen/Qwen2-VL-7B-Instruct")
     (None, None)
@@ -196,7 +196,7 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
     here = f"; the folder of that name is ./{name}" if Path(name).is_dir() else ""
     raise UsageError(
         f"no model {name!r} in the catalogue{nearest(name, list(catalogue))}{here}; see `capeval "
-        "models`, name a folder as ./FOLDER, one of the hub as hf:ORG/NAME, or a server with "
+        "models`, name a folder as ./FOLDER, a hub model as hf:ORG/NAME, or a server with "
         "--base-url (of eval: --model-url)"
     )
 
@@ -243,7 +243,7 @@ class ModelsOptions:
 
     Parameters
     ----------
-    name : Show every field of one model: its name or its hub id.
+    name : One model, by its name or its hub id: show all its fields.
     """
 
     name: str | None = option(None, positional=True, metavar="NAME")
@@ -288,7 +288,7 @@ _COLUMNS = [
 
 
 class ListedModels(Result):
-    """The models by backend; those of the paper are only named, unless `full`."""
+    """The models by backend; the paper's models are only named unless `full`."""
 
     def __init__(self, entries: Sequence[ModelEntry]) -> None:
         self.entries = entries
@@ -319,7 +319,7 @@ class ListedModels(Result):
         if any(entry.paper for entry in chosen):
             notes.append("* in the TUNA paper, with the frames of its table 7.")
         notes += [
-            "Memory is an estimate: the parameters in bf16, a fifth more, and 2 GiB.",
+            "Memory is an estimate: the parameters in bf16 plus 20%, and 2 GiB.",
             "`capeval models NAME` shows how a model is run.",
         ]
         return [Page([Table("", _COLUMNS, rows)], notes=notes)]

@@ -98,7 +98,7 @@ def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
 
 
 class _Array:
-    """A key that is equal for the same array only; it does not keep the array in memory."""
+    """A key equal only for the same array; it does not keep the array in memory."""
 
     def __init__(self, frames: NDArray[np.uint8]) -> None:
         self._id, self._frames = id(frames), weakref.ref(frames)
@@ -118,7 +118,7 @@ class _Array:
 class EndpointCaptioner:
     """Sends the frames of each video and its prompt in one message.
 
-    Runs and caption lines have the `name`; the endpoint knows the model as `served`.
+    Runs and caption lines use `name`; the endpoint knows the model as `served`.
     """
 
     asker: Asker
@@ -145,7 +145,6 @@ class EndpointCaptioner:
         }
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> list[Outcome]:
-        """Return one outcome per request, in order; raises an error that ends the whole run."""
         tasks = [self._one(request) for request in requests]
         # Raw frames are hundreds of megabytes: each is released once it is encoded.
         del requests
@@ -156,7 +155,7 @@ class EndpointCaptioner:
 
     @cached_property
     def _encoded(self) -> Recent[EncodedFrames]:
-        # Questions about one video have the same frames, and 32 of 720p take a second to encode.
+        # Questions about one video share frames, and 32 at 720p take a second to encode.
         return Recent(4)
 
     async def _one(self, request: CaptionRequest) -> Outcome:
@@ -183,13 +182,13 @@ class EndpointCaptioner:
         )
         started = time.perf_counter()
         try:
-            # Only checked, so that a reply without a caption is not served from the cache.
+            # Checked only so that a reply without a caption is not served from the cache.
             answer = await self.asker.ask(
                 chat,
                 lambda reply: caption_in(reply.text) if is_caption else reply.text,
                 attempts=1,
                 whole=False,
-                # An empty answer is a wrong one; an empty caption is no caption.
+                # An empty answer counts as wrong; an empty caption is a failure.
                 may_be_empty=not is_caption,
             )
         except (ReplyError, RequestRefused, RetriesExhausted) as failure:
@@ -223,7 +222,7 @@ async def open_endpoint(
     *,
     dry_run: RunFolder | None = None,
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open an endpoint's captioner: of its only model without an entry; not asked in a dry run."""
+    """Open an endpoint's captioner, by default for its only model; a dry run sends no request."""
     offline, server, called = dry_run is not None, None, ""
     if entry is not None and options.serve:
         called = entry.hub or entry.name
@@ -291,7 +290,7 @@ async def _served(
 ) -> tuple[ModelEntry, str]:
     """Return the entry, and the endpoint's name for its model.
 
-    In a dry run that is the name that the run has recorded, else the hub's.
+    In a dry run, this is the name recorded in the run, else the hub's.
     """
     if entry is not None and (not options.base_url or entry.hub is None or entry.name == entry.hub):
         return entry, entry.name

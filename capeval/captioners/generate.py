@@ -35,11 +35,13 @@ class GenerateOptions(FramesOptions):
 
     Parameters
     ----------
-    annotations : A file, 'tuna' or 'sample', which is the default; or a list of videos.
+    annotations : Annotations: a file, 'tuna' or 'sample'; or a file that lists videos. By default
+        sample.
     prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
-    videos : Their folder. By default videos/ next to the annotations, else that folder.
-    run : The name of the run. By default the model's.
-    shard : Do part I of N; the last to end merges.
+    videos : The folder of the videos. By default videos/ next to the annotations, else the
+        annotations' own folder.
+    run : The run's name. By default the model's name.
+    shard : Do part I of N; the last one merges all.
     """
 
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
@@ -54,15 +56,14 @@ class GenerateOptions(FramesOptions):
 
 
 def prompt_hash(prompt: str) -> str:
-    """Return the SHA-256 (hex) of a prompt."""
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
 class CaptionPrompts:
-    """One prompt for all videos, or with `questions` first an annotation's own question.
+    """One prompt for all videos; with `questions`, annotations' own questions come first.
 
-    `{elements}` in it becomes the annotated elements by their ids, as JSON.
+    `{elements}` in it is replaced by the annotated elements by id, as JSON.
     """
 
     text: str
@@ -70,7 +71,6 @@ class CaptionPrompts:
     questions: bool
 
     def of(self, annotation: Video) -> str:
-        """Return the prompt for one video."""
         own = (annotation.question or "").strip() if self.questions else ""
         if own or not isinstance(annotation, Annotation):
             return own or self.text
@@ -86,7 +86,7 @@ class CaptionPrompts:
 
 
 def load_caption_prompts(named: str | Path | None, default: str = "tuna-cap-v1") -> CaptionPrompts:
-    """Return the prompt of a set or file; without a name the data's own, or that of `default`."""
+    """Return the prompt of a set or file; by default the data's own, else `default`."""
     wanted = Path(default if named is None else named)
     file = packaged("prompts") / wanted / "caption.txt"
     source = f"{wanted.name}/caption.txt"
@@ -160,8 +160,8 @@ def default_run(model: str) -> str:
 class GenerationWork(StoredWork[CaptionLine, Generation]):
     """Captions the videos of a run with one captioner.
 
-    A caption that is empty, or whose prompt or video has changed, is written again; if it has a
-    text, that remains until then.
+    A caption that is empty, or whose prompt or video has changed, is generated again; an existing
+    text remains until then.
     """
 
     labels = Generation.labels
@@ -206,7 +206,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
         if index not in self.items:
             raise InputError(
                 f"is a caption of {shown(index)}, which {self.wanted.annotations_path} does not "
-                "know; choose another --run"
+                "have; choose another --run"
             )
         return Stored(index, value)
 
@@ -281,7 +281,7 @@ async def open_generating(
     frames the model saw. Run the same command again to resume.
     """
     entry = choose_model(options)
-    # Everything that can be wrong is found before a model is loaded or called.
+    # All input errors are found before a model is loaded or called.
     if options.annotations is None:
         options.on_notice("No --annotations are given: captioning the bundled sample.")
     wanted = wanted_videos(options, entry.prompt if entry else None)
@@ -314,7 +314,6 @@ generate_async, generate = functions("generate", open_generating, GenerateOption
 
 
 def run_folder(options: GenerateOptions, model: str) -> RunFolder:
-    """Return the run of a model's captions."""
     return RunFolder(Path(options.runs) / run_name(options.run or default_run(model)))
 
 

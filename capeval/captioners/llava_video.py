@@ -8,9 +8,9 @@ whose modules these are, has a single newline after all frames.)
 
 The preset `tuna` is what the TUNA benchmark's own code does with the same weights (its copy of
 VLMEvalKit, class `LLaVA_OneVision`, commit 1ea8984c): float16; frames pooled by averaging, which
-leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time instruction whose sentences
-run together and which gives the height of the frames in pixels as their number.
-docs/generating.md compares it with the authors' code.
+leaves 13 x 13 patches and so 13 x 14 = 182 tokens a frame; and a time instruction that runs
+sentences together and gives the frame height in pixels as the number of frames. docs/generating.md
+compares it with the authors' code.
 
 All frames are pooled alike, also where config.json sets `add_faster_video`: the authors' encoder
 has no working branch for it, and their evaluation turns it off.
@@ -51,7 +51,7 @@ KEY_MAP = {
     r"^model\.mm_projector\.2\.": "model.multi_modal_projector.linear_2.",
     r"^model\.(embed_tokens|layers|norm)\.": r"model.language_model.\1.",
 }
-"""Names in the published checkpoint, and those of transformers; others are the same in both."""
+"""Names in the published checkpoint and in transformers; other names are the same in both."""
 
 TOWERS: dict[int, dict[str, int]] = {
     1152: {"num_hidden_layers": 26, "intermediate_size": 4304, "num_attention_heads": 16}
@@ -90,7 +90,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def tokens_per_frame(side: int, stride: int, mode: PoolMode) -> int:
-    """Return how many embeddings one frame of `side` x `side` patches becomes.
+    """Return the number of embeddings of a frame of `side` x `side` patches.
 
     >>> tokens_per_frame(27, 2, "bilinear"), tokens_per_frame(27, 2, "average")
     (210, 182)
@@ -113,7 +113,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
 
     def __init__(self, config: LlavaVideoConfig) -> None:
         super().__init__(config)
-        # The features wanted are those before the tower's closing norm.
+        # The features are taken before the tower's final norm.
         self.vision_tower.post_layernorm = nn.Identity()
 
     def get_video_features(
@@ -131,7 +131,7 @@ class LlavaVideoModel(LlavaOnevisionModel):
         features = self.vision_tower(pixels.to(self.dtype)).last_hidden_state
         grid = self._pool(self.multi_modal_projector(features))
         frames, rows, _, size = grid.shape
-        # With the weights on several GPUs it may be on another than the projector.
+        # With weights on several GPUs, it may not be on the projector's GPU.
         newline = self.image_newline.to(grid).expand(frames, rows, 1, size)
         return torch.cat((grid, newline), dim=2).flatten(1, 2)
 
@@ -150,7 +150,7 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
     """LLaVA-Video with its language-model head; `KEY_MAP` reads the published checkpoint."""
 
     config_class = LlavaVideoConfig
-    # The closing norm is in the checkpoint and is not used.
+    # The final norm is in the checkpoint but not used.
     _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [
         r"post_layernorm",
         r"position_ids",
@@ -163,7 +163,7 @@ class LlavaVideoForConditionalGeneration(LlavaOnevisionForConditionalGeneration)
         self.post_init()
 
 
-# Of the whole model, or of the way in which it was saved.
+# Keys of the whole model, or of how it was saved.
 _NOT_TEXT = {"architectures", "model_type", "dtype", "torch_dtype", "pad_token_id"}
 
 
@@ -199,7 +199,7 @@ def build_config(published: Mapping[str, Any], *, model: str, preset: Preset) ->
         # Copied: transformers changes the value of rope_scaling.
         text_config=Qwen2Config(**copy.deepcopy(text)),
         projector_hidden_act="gelu",
-        # Placeholders that are overwritten by the frames; the tokenizer knows neither.
+        # Placeholders that are overwritten by the frames; the tokenizer has neither.
         video_token_index=vocabulary - 1,
         image_token_index=vocabulary - 2,
         tie_word_embeddings=bool(published.get("tie_word_embeddings", False)),
@@ -231,7 +231,7 @@ def chat_prompt(
     instruction = gap.join(clauses) + "\n" if timed else ""
     system = system if request.system is None else request.system
     before = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n"
-    # A question without a video has neither its place nor its times.
+    # A question without a video has no placeholder and no times.
     shown = f"\n{instruction}" if len(request.frames) else ""
     after = f"{shown}{request.prompt}<|im_end|>\n<|im_start|>assistant\n"
     return before, after
@@ -270,7 +270,7 @@ class LlavaVideoInputs:
 
     def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
         videos = [self._pixels(request) for request in requests if len(request.frames)]
-        # Each frame is embedded on its own: those of all videos are put in a row.
+        # Frames are embedded independently, so all videos' frames are joined.
         return {"pixel_values_videos": torch.cat(videos)[None]} if videos else {}
 
     def _ids(self, request: CaptionRequest) -> list[int]:
@@ -290,7 +290,7 @@ class LlavaVideoInputs:
             image = Image.fromarray(frame)
             return np.asarray(image.resize((self._size, self._size), Image.Resampling.BICUBIC))
 
-        # Pillow lets other threads run while it scales; on one, a batch would wait for seconds.
+        # Pillow releases the GIL while it scales; in one thread, a batch would take seconds.
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
             frames = list(pool.map(square, request.frames))
         return torch.from_numpy(np.stack(frames)).permute(0, 3, 1, 2).float() / 127.5 - 1

@@ -48,7 +48,7 @@ _UNRECORDED = ("_from_model_config", "transformers_version", "use_cache")
 class _Parts:
     """A model before its weights are loaded, and how its authors use it.
 
-    `meta` is the model without weights; `arguments` are further ones of `from_pretrained`; `dtype`
+    `meta` is the model without weights; `arguments` are for `from_pretrained`; `dtype`
     is the precision unless the entry names one; `decoding` changes the checkpoint's.
     """
 
@@ -82,7 +82,7 @@ def load_model(
             dtype=entry.options.get("dtype") or parts.dtype,
             serve=entry.serve,
         )
-        # Straight to the GPU: a detour through main memory needs as much of that.
+        # Straight to the GPU, so that the weights need no main memory.
         spread: dict[str, Any] = {"device_map": {"": placement.device}}
         if room := dict(placement.room):
             spread = {"device_map": "auto", "max_memory": room}
@@ -97,7 +97,7 @@ def load_model(
             **parts.arguments,
         )
         check_complete(model, info)
-        # Otherwise a part of a model would write captions.
+        # Otherwise an incomplete model would be used.
         left = sorted(key for key in info.get("unexpected_keys") or () if ".layers." in key)
         if is_llava_video and left:
             raise UsageError(
@@ -106,7 +106,7 @@ def load_model(
         check_spread(entry.name, placement, getattr(loaded, "hf_device_map", {}))
         decoding: dict[str, Any] = {**parts.decoding, "max_new_tokens": written}
         if temperature := entry.temperature if options.temperature is None else options.temperature:
-            # From the whole distribution, as an endpoint does that is given only a temperature.
+            # From the whole distribution, like an endpoint that is given only a temperature.
             decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
         weights = source.identity(on_notice)
     tokenizer = parts.tokenizer
@@ -199,7 +199,7 @@ def _native(source: Checkpoint, entry: ModelEntry, written: int) -> _Parts:
     name, model = entry.name, source.model
     preset = entry.options.get("preset")
     if source.is_local and (source.folder / "adapter_config.json").is_file():
-        # Whether it is applied depends on a package that may not be there.
+        # Whether it is applied depends on an optional package.
         raise UsageError(f"{model}: has an adapter (adapter_config.json); merge it first")
     config = AutoConfig.from_pretrained(model, **source.arguments)
     # The part that reads and writes text; omni models have others.
@@ -241,7 +241,7 @@ def _native(source: Checkpoint, entry: ModelEntry, written: int) -> _Parts:
 
 
 def _greedy(loaded: Any, tokenizer: Any, overrides: Mapping[str, Any]) -> GenerationConfig:
-    """Return the checkpoint's own decoding made greedy; a repetition penalty, say, stays."""
+    """Return the checkpoint's decoding, made greedy; a repetition penalty, say, is kept."""
     config: GenerationConfig = copy.deepcopy(loaded.generation_config)
     for name in _SAMPLING:
         if hasattr(config, name):
@@ -289,8 +289,8 @@ PACKED = frozenset(
 )
 """Model types whose processors take videos with different numbers of frames in one batch.
 
-Tried with a tiny model of each: the captions are those of the same videos alone. Other classes get
-videos of equal numbers of frames.
+Tested with a tiny model of each: captions are the same as for each video alone. Other classes get
+videos with equal frame counts.
 """
 
 
@@ -338,8 +338,7 @@ class NativeInputs:
             raise ValueError("requests with and without frames cannot share a batch")
         return {
             "videos": [request.frames for request in requests],
-            # Without these some processors sample again, or believe the video has 24 frames a
-            # second.
+            # Without these, some processors resample, or assume 24 frames a second.
             "do_sample_frames": False,
             "video_metadata": [
                 {
@@ -381,8 +380,8 @@ class NativeInputs:
 
 # By their authors' qwen-vl-utils: both sides are multiples of 28 pixels, a frame has from 128 to
 # 768 such squares, and a video as many as 0.9 x 128,000 tokens hold. Two frames make one layer of
-# tokens, a token for each square. transformers' processor does the same when it is given these
-# bounds; a checkpoint's own are those of images, which let a few seconds of 1080p fill the context.
+# tokens, a token for each square. transformers' processor does the same with these bounds; a
+# checkpoint's own bounds are for images, which let a few seconds of 1080p fill the context.
 
 _SQUARE = 28 * 28
 _OMNI = "qwen2_5_omni_thinker"
@@ -390,7 +389,7 @@ _FAMILIES = ("qwen2_vl", "qwen2_5_vl", _OMNI)
 # The processor uses this share of the tokens that it is given.
 _USED = 0.9
 _VIDEO_TOKENS = 128_000
-# Tokens of the context that are left for a prompt; a longer one may need fewer frames.
+# Context tokens that are reserved for a prompt; a longer one may need fewer frames.
 _PROMPT = 512
 
 
@@ -428,7 +427,7 @@ PIXEL_BOUNDS: Mapping[str, PixelBounds] = {
 
 
 def preset_bounds(model_type: str, preset: str | None, *, model: str) -> PixelBounds | None:
-    """Return the bounds of a family of models, None for families that have others."""
+    """Return the bounds of a family of models; None for all other families."""
     if model_type not in _FAMILIES:
         if preset is not None:
             raise UsageError(f"{model}: it has no preset {preset!r}")

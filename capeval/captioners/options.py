@@ -33,11 +33,11 @@ class CaptionerOptions(ServeOptions, ModelOptions):
     model : A model that `capeval models` lists, hf:ORG/NAME, a folder such as ./ours, or the
         server's name for it.
     base_url : An OpenAI-compatible server.
-    max_new_tokens : The longest reply. By default 1024 for most.
+    max_new_tokens : The longest reply, in tokens. By default 1024 for most models.
     temperature : Above 0, replies are sampled. By default 0.
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
-    seed : The seed of sampling in this process.
+    seed : The seed of sampling, for models that run in this process.
     progress : Receives the status after every video.
     """
 

@@ -40,7 +40,7 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class Job:
-    """One video to caption; questions to the same models have a class of their own.
+    """One video to caption; questions have their own class.
 
     `video` is the file's path in the folder of the videos and its size in bytes, `run` the id of
     the caption's run, and `kind` the kind of reply: see `CaptionRequest`.
@@ -88,7 +88,7 @@ async def caption_videos(
     *,
     fail_fast: FailFast | None = None,
 ) -> None:
-    """Caption videos, and pass each outcome to `record`; `fail_fast` knows earlier outcomes."""
+    """Caption videos, and pass each outcome to `record`; `fail_fast` counts outcomes."""
     await _Pipeline(reader, captioner, record, fail_fast or FailFast()).run(jobs)
 
 
@@ -159,7 +159,7 @@ class _Pipeline:
     def _take_batch(self, *, is_last: bool) -> list[_Read]:
         """Take a batch from the queue; none while it is better to read more videos first.
 
-        It has the most common frame count; of a model that pads, the video that waits longest and
+        It has the most common frame count; for a model that pads, the longest-waiting video and
         those nearest in length.
         """
 
@@ -170,8 +170,8 @@ class _Pipeline:
 
         size = self._size
         batch = max(map(alike, self._pool[:1] if self._mixes else self._pool), key=len, default=[])
-        # For a model that pads, more than a batch waits, so that videos of similar length find each
-        # other. For others, waiting longer for equal frame counts would only block the readers.
+        # For a model that pads, more than one batch waits, to group videos of similar length. For
+        # others, waiting longer for equal frame counts would only block the readers.
         is_full = len(batch) >= size and not self._mixes
         waiting = sum(frames.frames.nbytes for _, frames in self._pool)
         if not (is_last or is_full or len(self._pool) >= 2 * size or waiting >= AHEAD_BYTES // 2):
@@ -243,7 +243,7 @@ class _Pipeline:
     def _stop(self, failure: BaseException, *, lets_calls_finish: bool = False) -> None:
         self._stopped.append(failure)
         self._cancel.set()
-        # Otherwise calls under way are awaited: they are paid for already.
+        # Otherwise calls in progress are awaited: they are already paid for.
         if not (lets_calls_finish or getattr(failure, "lets_calls_finish", False)):
             for call in self._calls:
                 if call is not asyncio.current_task():
@@ -288,17 +288,17 @@ def _checked(
 
 # ---- When a failing run stops --------------------------------------------------------------------
 
-# So many requests that are refused for one reason are no fault of the videos. Files that cannot be
+# This many requests refused for one reason are not the fault of the videos. Files that cannot be
 # decoded do not count.
 _FAILURES = 20
-# A GPU whose context is lost fails every call from then on. A bad video fails its own; three in a
-# row, with eight videos, are no coincidence, and few videos are decoded in vain.
+# A GPU whose context is lost fails every later call. A bad video fails only its own; three in a
+# row, with eight videos, are no coincidence, and few decoded videos are wasted.
 _CALLS_IN_A_ROW = 3
 _VIDEOS_IN_A_ROW = 8
 
 
 class FailFast:
-    """Stops a run whose first videos fail for one reason, or whose model fails again and again."""
+    """Stops a run whose first videos fail for one reason, or whose model fails repeatedly."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
@@ -344,7 +344,7 @@ def is_empty(text: str) -> bool:
     return not any(character.isalnum() for character in _MARKER.sub("", text))
 
 
-# See `repetition_warning`: long enough for a paragraph that is written again and again.
+# See `repetition_warning`: long enough for a repeated paragraph.
 _LONGEST_PERIOD = 120
 _FEWEST_REPEATS = 4
 _FEWEST_WORDS = 24

@@ -36,7 +36,7 @@ class CaptionRequest:
     `frames` is (n, height, width, 3) uint8 RGB, as decoded; `times` are seconds from the start;
     `fps` and `total_frames` are the video's own, `duration` its length in seconds.
 
-    The reply of the kind "answer" is kept as it is: with its reasoning, or empty. Such a request
+    A reply of the kind "answer" is kept unchanged: with its reasoning, or empty. Such a request
     can lack frames. Its `system` prompt replaces the model's own, and the outcome has the
     likelihood of each text in `continuations`. Cached replies serve requests of the same `run`.
     """
@@ -55,7 +55,7 @@ class CaptionRequest:
     run: str = ""
 
     def timing(self) -> dict[str, Any]:
-        """Return when the frames are shown, in the form of transformers and vLLM.
+        """Return the frames' times in the form that transformers and vLLM use.
 
         Both take `frames_indices[n] / fps` as the time of frame n. Where the rate varies, or a
         short clip's frames are repeated, the indices are therefore milliseconds.
@@ -131,8 +131,8 @@ TRAITS = ("mixes_frame_counts", "takes_system_prompts", "scores_continuations")
 class Captioner(Protocol):
     """Captions batches of videos.
 
-    `name` is the model's in the run and the caption lines. `settings` are all that affect a
-    caption, except frames and prompt; they are constant within a run. `caption` should get
+    `name` names the model in the run and the caption lines. `settings` are all settings that affect
+    a caption, except frames and prompt; they never change in a run. `caption` should get
     `batch_size` requests, with equal numbers of frames unless the object has a true
     `mixes_frame_counts`, and `concurrency` calls of it may run at a time.
     """
@@ -156,7 +156,7 @@ class Captioner(Protocol):
 
 
 BatchMaker = Callable[[Sequence[CaptionRequest]], Mapping[str, Any]]
-"""Makes one left-padded batch, on the processor; raises `ValueError` to refuse a video."""
+"""Makes one left-padded batch on the CPU; raises `ValueError` to refuse a video."""
 
 
 @dataclass(frozen=True)
@@ -271,5 +271,5 @@ async def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> 
             return await function(*arguments, **named)
         returned = await in_thread(partial(function, *arguments, **named))
         return await returned if inspect.isawaitable(returned) else returned
-    except SystemExit as end:  # as of a module that was made to be a program
+    except SystemExit as end:  # for example, a module written as a script
         raise RuntimeError(f"it called sys.exit({end.code})") from end

@@ -44,7 +44,7 @@ LOST = "its worker ended twice before it was done: killed, crashed, or out of me
 # Only paths and texts go through it; by default it takes a third of the memory.
 _OBJECT_STORE = 256 << 20
 _CONNECTING = 10.0
-# To be set before Ray is imported: nothing is sent anywhere, and its messages are not capeval's.
+# Set before Ray is imported: it sends no usage data and prints no messages of its own.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
@@ -57,8 +57,6 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class _Opened:
-    """A captioner on a worker; `memory` is the most bytes that its process has used."""
-
     name: str
     traits: Mapping[str, bool]
     settings: Mapping[str, Any]
@@ -90,7 +88,7 @@ class _Worker:
             opening = self._stack.enter_async_context(open_captioner(options))
             self._captioner = self._runner.run(opening).captioner
             if settings not in (None, as_stored(self._captioner.settings)):
-                raise UsageError("the model here is another, or has other settings")
+                raise UsageError("the model here differs, or has other settings")
         except Exception as error:
             self.fault = _reason(error)
 
@@ -136,7 +134,7 @@ def _probe(folder: str, sent: bytes) -> _Opened | str:
 
 
 class RayPool:
-    """The captioners of a cluster's workers, as one."""
+    """A cluster's workers as one captioner."""
 
     concurrency = 1
 
@@ -147,7 +145,7 @@ class RayPool:
 
     async def caption(self, requests: Sequence[CaptionRequest]) -> Outcomes:
         """Raise an error: frames never leave the machine that reads them."""
-        raise TypeError("workers of Ray read their videos themselves: see caption_videos")
+        raise TypeError("Ray workers read their videos themselves: see caption_videos")
 
     async def aclose(self) -> None:
         """Do nothing: the captioners end with the workers."""
@@ -174,13 +172,13 @@ class RayPool:
             record(job, Uncaptioned(job.index, LOST), {})
 
     def _rows(self, jobs: Sequence[Job], reader: FrameReader) -> Iterator[Any]:
-        """Send the jobs, as many together as the captioner takes; return the replies to come."""
+        """Send the jobs in the captioner's batches; return an iterator of the replies."""
         data, dumps = self._ray.data, self._ray.cloudpickle.dumps
         size = max(1, self.batch_size)
         batches = [dumps(jobs[at : at + size]) for at in range(0, len(jobs), size)]
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
-        # One that crashes its worker is not captioned; Ray drops it without an error.
+        # Ray drops a video that crashes its worker, without an error.
         context.max_errored_blocks = -1
         # A worker waits until a machine has enough memory for it.
         needed: dict[str, Any] = {"num_cpus": 1, "memory": self._opened.memory}
@@ -205,12 +203,12 @@ class RayPool:
                     size=min(len(batches), places), max_tasks_in_flight_per_actor=1
                 ),
                 **needed,
-                # A clip is tried twice, by default for ever. Workers must be restarted for ever:
-                # once all have ended for good, Ray waits for them without an end.
+                # A clip is tried twice (default: no limit). Workers restart without limit: once all
+                # have ended for good, Ray waits for them forever.
                 max_restarts=-1,
                 max_task_retries=1,
             )
-        # Read ahead, a reply would wait for the one after it.
+        # With read-ahead, a reply would wait for the next.
         return iter(
             replies.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
         )
@@ -267,10 +265,10 @@ def _connect(ray: Any, address: str) -> None:
         if address == "local":
             starts = {"object_store_memory": _OBJECT_STORE, "include_dashboard": False}
         elif address != "auto":
-            # Where nobody listens, Ray ends this process after a minute.
+            # If nothing listens, Ray ends this process after a minute.
             host, _, port = address.rpartition(":")
             socket.create_connection((host, int(port)), timeout=_CONNECTING).close()
-        # Ray's own library reports there that it is to be silent.
+        # Ray's library prints on stderr that it is silenced.
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
             os.dup2(nowhere.fileno(), 2)
         ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL, **starts)
@@ -287,7 +285,7 @@ def _connect(ray: Any, address: str) -> None:
 async def _opened(ray: Any, options: CaptionerOptions) -> tuple[_Opened, int]:
     """Open the captioner once; return its settings, and the number of GPUs of each worker.
 
-    That number begins with one and is doubled while the model does not fit.
+    That number starts at one and doubles while the model does not fit.
     """
     nodes = [node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]]
     most = 0 if options.device == "cpu" else int(max(nodes))

@@ -30,7 +30,7 @@ class SampleFramesOptions:
     video : A video file.
     frames : The frames to take: 32 (spread evenly), 2fps, auto (2 a second below 16 s, else 1),
         auto@64 (at most 64), 1 (the middle one), 0,5,9 (indices from 0).
-    decoder : The decoder: pyav, or decord to compare with.
+    decoder : pyav, or decord for comparison.
     out : Write a contact sheet to this .png file, or every frame at full size, named by its index,
         into this folder.
     """
@@ -71,7 +71,6 @@ _THUMB, _LINE, _GAP, _COLUMNS = 240, 16, 4, 8
 
 
 def _contact_sheet(frames: FrameSet) -> Image:
-    """Return one picture of all frames, small, in the order in which a model sees them."""
     from PIL import Image, ImageDraw
 
     pictures = frames.thumbnails(_THUMB)
@@ -112,7 +111,7 @@ class SampledFrames(Result):
     def headline(self) -> str:
         o, taken = self._o, self._taken
         size, length = f"{taken.width}x{taken.height}", tenths(taken.duration)
-        about = f"{size}, {length} s at {plain_number(taken.fps)} a second, {taken.version}"
+        about = f"{size}, {length} s at {plain_number(taken.fps)} fps, {taken.version}"
         lines = [f"{o.video}: {len(taken)} of {taken.total} frames, {about}"]
         lines += [f"warning: {warning}" for warning in taken.warnings]
         if o.out is None:

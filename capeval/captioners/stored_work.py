@@ -41,7 +41,7 @@ from capeval.video import FrameReader
 from capeval.video.decoding import file_size
 
 _WAIT_FOR_OTHERS = 60.0
-"""Seconds for which a shard waits until others have written the manifest or the whole run."""
+"""Seconds that a shard waits for others to write the manifest or the whole run."""
 
 ValueT = TypeVar("ValueT")
 
@@ -109,7 +109,6 @@ class StoredResult(Result):
 
     @property
     def shown_run(self) -> str:
-        """The run's name for the next command."""
         return self.run.name
 
     @property
@@ -120,7 +119,6 @@ class StoredResult(Result):
 
     @property
     def files(self) -> list[str]:
-        """The file of the replies, and the next command."""
         if self.shard:
             last = f"The last shard to finish writes {self.file}"
             return [f"{last}; the same command without --shard does so too"]
@@ -198,7 +196,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
 
     @property
     def shown_run(self) -> str:
-        """The run's name for the next command."""
         return self.run.name
 
     @abstractmethod
@@ -206,7 +203,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
         """Return the outcome in a line; raises `InputError` if its settings are not `expected`."""
 
     def check(self, stored: Sequence[Stored[ValueT]]) -> None:
-        """Raise `InputError` where the stored replies are about other items."""
+        """Raise `InputError` if the stored replies are about other items."""
 
     @abstractmethod
     def fits(self, stored: Stored[ValueT], video: Mapping[str, Any] | None) -> bool:
@@ -249,13 +246,12 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
         return self.names[0 if stored.reason is None else -1]
 
     def locked(self, *, wait: float = 0.0) -> AbstractContextManager[None]:
-        """Lock the shard, or the run, of which no shard may be running."""
+        """Lock the shard, or the run if none of its shards is running."""
         if self.shard:
             return self.run.locked(part=self.shard.label, wait=wait)
         return self.run.locked_whole(wait=wait)
 
     def kept(self) -> StoredPlan[ValueT]:
-        """Return the stored outcomes; raises `InputError`."""
         settings = same_settings(self.run, self.settings)
         expected = settings_id(settings)
         stored: list[Stored[ValueT]] = []
@@ -353,7 +349,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     def finish(self, plan: StoredPlan[ValueT], done: Mapping[str, Stored[ValueT]]) -> None:
         """Write all in order; a whole run merges its shards."""
         self.write(plan, done)
-        # Killed before this line, the next run does the same again.
+        # If killed before this line, the next run does this again.
         for shard in () if self.shard else shards_in(self.run.path):
             for name in self.names:
                 file_of(self.run.path, name, shard).unlink(missing_ok=True)
@@ -385,7 +381,6 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
         return [index for index in self.selected if index in mine]
 
     def mine(self) -> list[str]:
-        """Return the items of the run or shard, in order."""
         shard = self.shard
         return [i for n, i in enumerate(self.items) if shard is None or shard.holds(n)]
 
@@ -426,7 +421,7 @@ async def complete(
     lock: ExitStack,
     progress: Progress | None = None,
 ) -> ResultT:
-    """Do what a run or shard lacks and release its lock; the last shard to finish merges all."""
+    """Complete a run or shard and release its lock; the last shard to finish merges all."""
     with lock:
         finished = await execute(work, plan, progress)
     if work.shard is None or finished.stopped:
@@ -443,7 +438,7 @@ async def complete(
 # ---- The settings of a run, which all of its replies share ---------------------------------------
 
 _HASH = "generation.weights.sha256"
-# Of the settings that differ, an error names so many.
+# The most differing settings that an error names.
 _NAMED = 3
 
 

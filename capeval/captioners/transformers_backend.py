@@ -66,11 +66,11 @@ class BatchSize:
 class TransformersCaptioner:
     """A video-language model of transformers, decoding greedily on one device.
 
-    In bfloat16 a caption can depend on what it was batched with, so each records its batch. When
-    memory runs out the batch is halved, down to one video, which is then left uncaptioned.
+    In bfloat16 a caption can depend on its batch, so each records it. When memory runs out the
+    batch is halved, down to one video, which is then left uncaptioned.
     """
 
-    # The frames of one batch are made ready while the model works on another.
+    # The frames of one batch are prepared while the model works on another.
     concurrency = 2
     takes_system_prompts = True
     scores_continuations = True
@@ -123,7 +123,7 @@ class TransformersCaptioner:
 
     def _caption(self, requests: Sequence[CaptionRequest], stop: threading.Event) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        # The longest first: if any runs out of memory, they do.
+        # Longest first: if any run out of memory, these do.
         order = sorted(range(len(requests)), key=lambda at: -len(requests[at].frames))
         most = len(order)
         while order and not stop.is_set():
@@ -181,7 +181,7 @@ class TransformersCaptioner:
             _check(stop)
             began = time.perf_counter()
             if loaded.generation.do_sample:
-                # By the first video: batches of one draw the same again in a resumed run.
+                # Seeded by the first video: a resumed run samples batches of one alike.
                 drawn = f"{self._seed} {requests[0].index}".encode()
                 torch.manual_seed(int.from_bytes(hashlib.sha256(drawn).digest()[:7]))
             moved = _moved(batch, loaded)
@@ -276,7 +276,7 @@ def _load(
 async def open_transformers(
     entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
 ) -> AsyncIterator[OpenCaptioner]:
-    """Load the model of a catalogue entry for the block; code of its repository never runs."""
+    """Load a catalogue entry's model for the block; code in its repository never runs."""
     # It may take minutes: Ctrl-C works meanwhile.
     loaded = await in_thread(partial(_load, entry, options, on_notice))
     captioner = TransformersCaptioner(
@@ -362,7 +362,7 @@ class ContinuationScorer:
     """
 
     def __init__(self, loaded: LoadedModel, tokenizing: threading.Lock | None = None) -> None:
-        # `tokenizing` is held while the tokenizer is used: it must not be by two threads.
+        # `tokenizing` is held while the tokenizer is in use: it is not thread-safe.
         self._loaded, self._tokenizing = loaded, tokenizing or threading.Lock()
         self._shares_cache: bool | None = None
 
@@ -392,8 +392,8 @@ class ContinuationScorer:
         try:
             shared, _ = self._after(inputs, read, row)
         except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError):
-            # Classes of transformers differ in their caches and in what they prepare for a step,
-            # and say so in no other way.
+            # transformers' classes differ in their caches and in how they prepare a step; only
+            # trying shows it.
             return False
         import torch
 

@@ -1,4 +1,4 @@
-"""What users type; one file per command."""
+"""The command line."""
 
 from capeval.cli.app import main
 

@@ -57,7 +57,6 @@ class Commands(TyperGroup):
 
 
 def _made(name: str) -> Any:
-    """Return a command, imported, or a group of commands."""
     around = typer.Typer(add_completion=False, rich_markup_mode="rich")
     around.callback()(lambda: None)
     word = name.rpartition(" ")[2]
@@ -104,7 +103,7 @@ def _root(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a log of all calls, without keys, captions and images.",
+            help="Write a log of all calls, without keys, captions or images.",
             show_default=False,
         ),
     ] = None,
@@ -147,14 +146,13 @@ def main() -> None:
         from capeval.runs.concurrency import is_calling
 
         if any(map(is_calling, new)):
-            # A model's libraries abort the process when Python is taken down under their threads.
+            # A model's libraries abort the process when Python shuts down under their threads.
             _flush()
             os._exit(code)
     sys.exit(code)
 
 
 def _ended_by(error: BaseException) -> int:
-    """Report an exception on one line, and return the exit code."""
     if isinstance(error, CapevalError):
         trace("refused", failure=error)
         _complain(str(error))
@@ -184,7 +182,7 @@ def _ended_by(error: BaseException) -> int:
 def _internal_error(error: BaseException) -> int:
     _complain(
         f"internal error (a bug in capeval): {described(error)}; please report it "
-        "with the log that --debug FILE writes of the same command"
+        "with the log of the same command with --debug FILE"
     )
     return 1
 
@@ -228,7 +226,7 @@ def _common_first(arguments: list[str]) -> list[str]:
 
 
 def _flush() -> None:
-    """Write what the streams still hold; discard what a closed pipe cannot take."""
+    """Flush stdout and stderr; discard output that a closed pipe cannot take."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""The commands: where each is, its options for typer, and what the user's file sets of them."""
+"""The commands: their modules, their options for typer, and the values from the user's file."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ HEADINGS = {
         "leaderboard": "Rank judged runs by overall F1, or graded runs by accuracy.",
     },
     "Trust": {
-        "check": "Check a set of annotations: every problem, what may be a mistake, and "
-        "statistics.",
+        "check": "Check a set of annotations: problems, possible mistakes and statistics.",
         "probe": "Check how far a judge can be trusted, without human labels.",
         "calibrate": "Correct a judge's scores with labels of some captions: what would the raters "
         "give?",
@@ -65,13 +64,12 @@ HEADINGS = {
     "Look closer": {
         "score": "Score stored verdicts again, without any model.",
         "inspect": "Show why one video has its score: its caption, events, verdicts and repairs.",
-        "plot": "Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by "
-        "commas.",
+        "plot": "Draw figures for a paper, as SVG, PDF or PNG.",
         "metrics": "Compute caption metrics, and write each caption's values to metrics.jsonl.",
         "models": "List the models that `capeval generate` knows.",
         "frames": "Show which frames of a video a model would see.",
-        "runs": "List all runs with their judges, scores and sizes.",
-        "cache": "Show where the cache of models' replies is and what it contains.",
+        "runs": "List all runs with their judges, scores and sizes on disk.",
+        "cache": "Show the location and contents of the cache of models' replies.",
     },
 }
 """By heading, each command with its line in `capeval --help`."""
@@ -114,7 +112,6 @@ PLACES = {
 
 
 def declared(name: str) -> Command:
-    """Return the command of a name, imported."""
     module, _, attribute = PLACES[name].partition(":")
     found: Command = getattr(import_module(module), attribute).command
     return found
@@ -128,8 +125,8 @@ _ONLY_TYPED = {
     *("api_key", "cache", "judge_serve", "max_cost", "model", "out", "ray", "replace_captions"),
     *("serve", "yes"),
 }
-"""What a file that somebody else wrote must not decide: keys, what may be spent or overwritten, and
-what code is run; `model`, because an entry of `[models]` may name a key and where it goes."""
+"""Options that a file written by someone else must not set: keys, spending, overwriting and code to
+run; `model`, because a `[models]` entry may name a key and where it is sent."""
 
 
 _NO_TABLES = "--format is for tables, and --json prints none; omit one of them"
@@ -141,7 +138,7 @@ class SharedOptions:
 
     Parameters
     ----------
-    max_failed : Let this many fail: 3, or 1%.
+    max_failed : Exit with 0 although up to this many fail: a number, or a share such as 1%.
     yes : Spend more than $1 without asking.
     dry_run : Show what is left to do and its cost, and stop.
     as_json : Print the whole result as JSON.
@@ -162,7 +159,7 @@ class SharedOptions:
 
 @dataclass(frozen=True)
 class _Typed:
-    """A field of a class of options, as the command line and the user's file have it."""
+    """An option, as the command line and the user's file have it."""
 
     options: type
     field: str
@@ -186,7 +183,7 @@ class _Typed:
         return self.names[0].lstrip("-").replace("-", "_")
 
     def read(self, value: Any, label: str) -> Any:
-        """Return the value of the field for a typed one; `UsageError` if it is wrong."""
+        """Parse a typed value of the field; raises `UsageError` if it is wrong."""
         if self.declared.commas:
             value = listed([value] if isinstance(value, str) else value, label)
         elif value is None and self.default == ():
@@ -197,9 +194,9 @@ class _Typed:
         return checked(self.options, self.field, value, label)
 
     def parameter(self, more: str) -> inspect.Parameter:
-        """Return the parameter of a function of typer's; `more` is added to its help."""
+        """Return the parameter of a typer function; `more` is added to its help."""
         found, default = self.declared, self.default
-        # Where there is no value by default, the help text says what happens instead.
+        # Without a default value, the help text says what happens instead.
         if isinstance(default, tuple):
             default = ",".join(default) or None
         elif isinstance(default, int | float) and found.kind is not bool:
@@ -242,7 +239,7 @@ def _fields_of(command: Command) -> list[_Typed]:
 
 
 def _settable(command: Command) -> dict[str, _Typed]:
-    """Return what a file can set of a command, by the names in the file.
+    """Return the options of a command that a file can set, by name.
 
     Annotations can also be set where they are an argument: they replace the sample, which is the
     default of `capeval probe`.
@@ -254,7 +251,7 @@ def _settable(command: Command) -> dict[str, _Typed]:
 
 @dataclass(frozen=True)
 class _FromFile:
-    """What the file sets of a field: the text as if it were typed, its place, and more help."""
+    """A field's value from the file: the text as if typed, its place, and more help."""
 
     value: Any
     place: str
@@ -262,12 +259,12 @@ class _FromFile:
 
 
 def _from_file(command: Command) -> dict[str, _FromFile]:
-    """Return what the user's file sets of a command's fields; raises `InputError`, `UsageError`."""
+    """Return a command's values in the user's file; raises `InputError`, `UsageError`."""
     from rich.markup import escape
 
     from capeval.llm.tracing import redact
 
-    # While it completes, a shell would show a complaint in the middle of the line.
+    # During completion, a shell would show an error in the middle of the line.
     if COMPLETING in os.environ:
         return {}
     file = config_file()
@@ -295,7 +292,7 @@ def _from_file(command: Command) -> dict[str, _FromFile]:
 
 
 def _check_names(file: Path, shared: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Check that the file names commands and options that there are."""
+    """Check that the file's commands and options exist."""
     known = {name: {*_settable(declared(name))} for name in PLACES}
     tables: list[tuple[str, Any, set[str]]] = [("defaults", shared, set().union(*known.values()))]
     for name, entries in own.items():
@@ -309,7 +306,7 @@ def _check_names(file: Path, shared: Mapping[str, Any], own: Mapping[str, Any]) 
         for name in entries:
             problem = f"there is no such option{nearest(name, sorted(names))}"
             if name in _ONLY_TYPED:
-                problem = "cannot be set in a file, which somebody else may have written"
+                problem = "cannot be set in a file, which someone else may have written"
             if name not in names - _ONLY_TYPED:
                 raise InputError(problem, file=file, field=f"{table}.{name}")
 
@@ -319,7 +316,6 @@ def _table(command: str) -> str:
 
 
 def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
-    """Return a value of the file as if it were typed."""
     found, is_flag = one.declared, one.declared.kind is bool
     values = given if one.takes_several and isinstance(given, list) else [given]
     for value in values:
@@ -335,9 +331,9 @@ def _as_typed(one: _Typed, given: Any, folder: Path, place: str) -> Any:
 
 
 def work_of(command: Command) -> Callable[..., None]:
-    """Return the function that typer makes a command of, with the settings of its context.
+    """Return the function from which typer makes a command, with its context settings.
 
-    Its values are checked as those of the Python function.
+    Values are checked as for the Python function.
     """
     known, in_file = _fields_of(command), _from_file(command)
     typed = [one for one in known if one.declared.typed]
@@ -380,7 +376,7 @@ def work_of(command: Command) -> Callable[..., None]:
                     values[one.field] = one.default
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
-            # Nobody remembers an option that was not typed.
+            # The user did not type it: say where it is set.
             labels = {one.field: one.label for one in known}
             set_there = [place for name, place in places.items() if labels[name] in str(error)]
             if set_there and type(error) is UsageError:
@@ -404,8 +400,7 @@ def work_of(command: Command) -> Callable[..., None]:
 
 
 def _run(command: Command, values: dict[str, Any], output: Output) -> None:
-    """Do the work of a command and show its result."""
-    # The list of all commands must not wait for what shows progress.
+    # `capeval --help` must not wait for the progress imports.
     from capeval.cli.long_command import ProgressLine
 
     taken = {one.name for one in fields(command.options)}
@@ -442,7 +437,7 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
 
 
 def _step_values(step: str) -> Iterator[tuple[str, Any]]:
-    """Yield what the user's file sets of the arguments of a command that is a step of another."""
+    """Yield the user's file's values for a command that is a step of another."""
     command = declared(step)
     in_file = _from_file(command)
     for one in _fields_of(command):

@@ -40,7 +40,7 @@ from capeval.text import Loss, counted, listed, one_line
 _SECONDS_BETWEEN_LINES = 10.0
 """Where there is no terminal."""
 
-# Fewer items say more about how long a process or a model takes to start than about the rate.
+# With fewer items, the rate mostly reflects how long a process or a model takes to start.
 _STEADY = 10
 
 
@@ -108,7 +108,6 @@ class ProgressLine:
         self._tasks[status.name] = self._bars.add_task(name, total=status.total, note="")
 
     def report_stop(self, *, caches_replies: bool) -> None:
-        """Print what Ctrl-C keeps, and how to continue."""
         parts: list[str] = []
         for status in self._statuses.values():
             labels = status.labels
@@ -138,11 +137,11 @@ T = TypeVar("T")
 _DONE, _INCOMPLETE = 0, 3
 
 _ASK_ABOVE = 1.0
-"""US dollars; nobody is asked about less."""
+"""US dollars; less needs no confirmation."""
 _PATIENCE = 600.0
-"""Seconds that a question waits, because nobody else can use the runs meanwhile."""
+"""Seconds to wait for an answer: the runs stay locked meanwhile."""
 _REASONS = (
-    "reasons before it answers: what it reasons is paid for as output, and is not part of the "
+    "reasons before it answers: its reasoning is billed as output, and is not part of the "
     "expected cost"
 )
 
@@ -209,7 +208,7 @@ def run_long(
 
 
 def _stop_on_sigterm() -> None:
-    """Let SIGTERM, as of a scheduler or `docker stop`, stop the work as Ctrl-C does."""
+    """Let SIGTERM, from a scheduler or `docker stop`, stop the work as Ctrl-C does."""
     task = asyncio.current_task()
     # Only a main thread receives signals, and only where there is SIGTERM.
     with suppress(RuntimeError):
@@ -225,7 +224,7 @@ def _show_estimate(output: Output, work: LongWork[Any], expected: WorkEstimate) 
         return
     if work.model:
         what = f"at most {counted(calls, 'call')} and one short test call" if calls else "0 calls"
-        output.line(f"Expected: {what}, {_cost(work, expected)}; nothing was called")
+        output.line(f"Expected: {what}, {_cost(work, expected)}; no call was made")
     else:
         output.line("Expected: no calls and no cost; nothing was run")
     for line in expected.todo:
@@ -253,7 +252,6 @@ def _add_price(model: str) -> str:
 
 
 async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> None:
-    """Ask before spending more than a dollar."""
     cost, cap = expected.cost, work.meter.cap
     if cap is not None and cost is None:
         model = expected.unpriced[0]
@@ -266,7 +264,7 @@ async def _ask(output: Output, work: LongWork[Any], expected: WorkEstimate) -> N
         raise UsageError(f"this is expected to cost {about}; add --yes or --max-cost")
     typer.echo(f"This is expected to cost {about}. Continue? [y/N]: ", nl=False, err=True)
     if (await _typed()).strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was called")
+        raise UsageError("no call was made")
 
 
 async def _typed() -> str:
@@ -277,7 +275,7 @@ async def _typed() -> str:
     except TimeoutError:
         typer.echo(err=True)
         minutes = round(_PATIENCE / 60)
-        raise UsageError(f"no answer within {minutes} minutes; nothing was called") from None
+        raise UsageError(f"no answer within {minutes} minutes; no call was made") from None
 
 
 def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
@@ -302,7 +300,6 @@ def _show_left(output: Output, left: Sequence[Left], too_long: int) -> None:
 
 
 def _show_spent(output: Output, work: LongWork[Any]) -> None:
-    """Print what calls took and cost, if there were any."""
     meter = work.meter
     if not (meter.calls or meter.cached_calls):
         return

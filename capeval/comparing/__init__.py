@@ -1,1 +1,1 @@
-"""Runs compared with each other: `capeval compare` and `capeval leaderboard`."""
+"""Comparisons of runs: `capeval compare` and `capeval leaderboard`."""

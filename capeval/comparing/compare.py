@@ -83,7 +83,7 @@ class CompareOptions:
     allow_mismatch: bool = False
     fail_under: Sequence[str] = option((), metavar="MEASURE=POINTS")
     min_coverage: str | int | float | None = option(None, note=FRACTION, metavar="SHARE")
-    # More need more memory than a CI machine has, and change no digit that is shown.
+    # More would exceed a CI machine's memory and change no digit shown.
     resamples: int | None = resamples_option(max=100_000)
     seed: int = seed_option()
     runs: FilePath = runs_option()
@@ -113,7 +113,7 @@ def compare_judged(
     if unlike and not anyway:
         raise UsageError(
             f"{names} cannot be compared because they differ: {'; '.join(unlike)}; judge "
-            "them in the same way, or compare them nevertheless with --allow-mismatch"
+            "them in the same way, or compare them anyway with --allow-mismatch"
         )
     judged = list(runs.values())
     # In the order of the first run's annotations.
@@ -221,8 +221,8 @@ class _RunMeasures:
     """Measures of one run's videos.
 
     `values` (videos, 5 groups, 3 measures) belong to the final labels (with repeats, the
-    majority), `repeats` (repeats, videos, 5, 3) to each repeat of the judge; of a single repeat
-    they are the `values`. NaN means that a video has no element of the type.
+    majority), `repeats` (repeats, videos, 5, 3) to each repeat of the judge; with one repeat, they
+    are the `values`. NaN means that a video has no element of the type.
     """
 
     values: Floats
@@ -248,7 +248,7 @@ def _measured(run: JudgedRun, videos: Sequence[str]) -> _RunMeasures:
 
 
 def _members(first: Sequence[Membership], second: Sequence[Membership]) -> list[Membership]:
-    """Return the buckets; a video is in one if it is by the annotations of both runs."""
+    """Return the buckets; a video is in one if the annotations of both runs agree."""
     insides = {(of.way, of.name): of.inside for of in second}
     both = [
         Membership(of.way, of.name, of.inside & insides[of.way, of.name])
@@ -359,7 +359,7 @@ def _moves(first: _RunMeasures, second: _RunMeasures) -> list[VideoMove]:
 
 
 def _flips(*runs: tuple[Sequence[Annotation], Sequence[Scored]]) -> Flips:
-    """Return how verdicts changed; elements flip only where both annotations have them."""
+    """Count changed verdicts; elements flip only if both annotations have them."""
     counts = {g: {a: dict.fromkeys(RELATIONS, 0) for a in RELATIONS} for g in GROUPS}
     found: list[Flip] = []
     videos = 0
@@ -449,7 +449,6 @@ def _gate_name(group: str, measure: str) -> str:
 
 
 def _gate_result(found: Comparison, group: str, measure: str, least: float) -> GateResult:
-    """Check a comparison; a missing value fails."""
     difference = getattr(getattr(found.overall, group), measure).value
     value = None if difference is None else 100 * difference
     what = "F1" if measure == "f1" else measure

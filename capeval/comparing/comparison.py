@@ -54,7 +54,7 @@ from capeval.show.table import (
 from capeval.text import counted, one_line
 
 MOST = 5
-"""How many videos that moved up, that moved down, and flipped elements are shown."""
+"""How many improved videos, worsened videos and flipped elements are shown."""
 
 ALPHA = 0.05
 """A difference with a smaller p is called significant, as in the ranks of several runs."""
@@ -221,7 +221,7 @@ class GateResult(ResultModel):
 
 
 class _Compared(Result, ResultModel):
-    """What two and several runs have in common.
+    """Shared by `Comparison` and `Matrix`.
 
     Attributes
     ----------
@@ -325,12 +325,12 @@ class Comparison(_Compared):
     def pages(self, *, full: bool = False) -> list[Page]:
         if not full:
             notes = [_flip_line(self.flips.counts["all"])] if self.flips.videos else []
-            notes.append("--full also shows buckets, flipped elements and the methods.")
+            notes.append("--full also shows groups of videos, flipped elements and the methods.")
             tables = [self._overall(full=full), *self._moved(full=full)]
             return [self._page(tables, notes)]
         explained = (
             f"Intervals: {self.settings['interval']['method']}; none for fewer than "
-            f"{FEWEST_VIDEOS} videos. p: {self._test()}; the p of buckets is also adjusted (Holm), "
+            f"{FEWEST_VIDEOS} videos. p: {self._test()}; the p of groups is also adjusted (Holm), "
             "that of all videos is not."
         )
         ways = [_buckets(way, getattr(self.by, way)) for way in Differences.model_fields]
@@ -373,8 +373,7 @@ class Comparison(_Compared):
         )
 
     def _moved(self, *, full: bool) -> list[Table]:
-        """Return the videos whose F1 changed most, with `full` a table for each direction."""
-        # A stable sort: of equals, the one that comes first in the annotations.
+        # A stable sort: ties keep the annotations' order.
         ordered = sorted(self.videos.items(), key=lambda item: -abs(item[1].f1.value))
         moved = [(one_line(index), *dict(of.f1).values()) for index, of in ordered if of.f1.value]
         up = [row for row in moved if row[-1] > 0]
@@ -390,9 +389,9 @@ class Comparison(_Compared):
         return [Table(title, heads, [*rows[:MOST]]) for title, rows in tables.items() if rows]
 
     def _flipped(self) -> list[Table]:
-        """Return a table of flipped elements, first the two heaviest of each video, and so on.
+        """Return a table of flipped elements: the two heaviest of each video, then the next two.
 
-        Videos come in the order of how far their F1 moved, ties in the annotations' order.
+        Videos are sorted by their change in F1, ties in the annotations' order.
         """
         by_video: dict[str, list[Flip]] = {}
         for flip in self.flips.elements:
@@ -517,7 +516,7 @@ def _coverage(sides: Sequence[Side], place: int) -> str:
     if not run.left_out:
         return line
     reasons = Counter(one_line(left.reason, 120) for left in run.left_out).most_common()
-    shown = [f"{thousands(count)} {reason}" for reason, count in reasons[:3]]
+    shown = [f"{thousands(count)}: {reason}" for reason, count in reasons[:3]]
     shown += ["…"] if len(reasons) > 3 else []
     return f"{line}, left out {thousands(len(run.left_out))} ({'; '.join(shown)})"
 
@@ -556,6 +555,5 @@ def _flip_line(counts: Transitions) -> str:
 
 
 def _totals(counts: Transitions) -> tuple[int, int]:
-    """Return the number of verdicts, and of those that changed."""
     total = sum(sum(row.values()) for row in counts.values())
     return total, total - sum(counts[label][label] for label in RELATIONS)

@@ -71,13 +71,13 @@ class LeaderboardOptions:
 
     Parameters
     ----------
-    judged_runs : The runs to rank: names, folders of runs or of judges; with questions, graded
+    judged_runs : The runs to rank: names, folders of runs or of judges; with --questions, graded
         runs. By default all under runs/.
     questions : Rank graded runs of multiple-choice questions by accuracy.
     by : Tables after the overall one: types, characteristics, domain, complexity or all. JSON
-        contains them all. With questions, the tag whose groups are the columns.
-    published : Add published rows: the TUNA paper's 21 models; with questions, those of TUNA-MCQ,
-        TOMATO and a study of answer selection.
+        contains them all. With --questions, the tag whose groups become columns, such as task.
+    published : Add published rows: the TUNA paper's 21 models; with --questions, those of TUNA-MCQ
+        and TOMATO, and a study of how answers are read from replies.
     """
 
     judged_runs: Sequence[FilePath] = option((), positional=True, metavar="RUN")
@@ -140,7 +140,7 @@ def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
     )
     groups: dict[tuple[Any, ...], list[JudgedRun]] = {}
     for one in read:
-        # All of its annotations count, not only the beginning of their hash in the signature.
+        # The full hash of its annotations counts, not only the prefix in the signature.
         settings = one.scores.settings
         key = (*_compared(one).items(), settings["data"], settings["baseline"])
         groups.setdefault(key, []).append(one)
@@ -240,7 +240,7 @@ def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, Model
 
 
 def _policy(run: JudgedRun) -> str | None:
-    """Return the sampling policy in the captions' own lines, if it is the same in all."""
+    """Return the sampling policy in the caption lines, if all have the same."""
     frames = [(caption.model_extra or {}).get("frames") for caption in run.captions.values()]
     policies = {one.get("policy") if isinstance(one, dict) else None for one in frames}
     policy = policies.pop() if len(policies) == 1 else None
@@ -248,7 +248,7 @@ def _policy(run: JudgedRun) -> str | None:
 
 
 def _parameters(model: str | None, catalogue: Mapping[str, ModelEntry]) -> float | None:
-    """Return the billions of parameters of a model, by its name or hub id; None if not known."""
+    """Return a model's parameters in billions, by its name or hub id; None if unknown."""
     wanted = (model or "").removeprefix("hf:")
     if wanted in catalogue:
         return catalogue[wanted].parameters
@@ -284,8 +284,8 @@ def _published_captions(own: Sequence[Section]) -> Section:
         and section.shared["data"].endswith(f"@{paper['videos']}")
     ]
     same = (
-        f"section {' and '.join(alike)} has the same judge and as many videos; whether its prompts "
-        "and annotations are the same as the paper's is not known"
+        f"section {' and '.join(alike)} has the same judge and video count; its prompts "
+        "and annotations may differ from the paper's"
     )
     page = published_page("Published", paper, rows)
     page.notes = [paper["note"], *([same] if alike else [])]

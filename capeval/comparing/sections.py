@@ -93,7 +93,6 @@ class Section:
     published: bool = False
 
     def shown(self, by: str) -> list[Table]:
-        """Return the tables of one value of --by."""
         return [table for view, table in self.tables.items() if view in VIEWS_OF[by]]
 
     def records(self, by: str = "all") -> list[dict[str, Any]]:
@@ -275,7 +274,7 @@ def _accuracy_kind(number: Callable[[float], str]) -> Kind:
 _TENTHS, _HUNDREDTHS = _accuracy_kind(percent), _accuracy_kind(hundredths)
 _COUNTS = _accuracy_kind(thousands)
 
-# What is published, or a baseline, has no baselines of its own and no interval.
+# Published rows and baselines have no baselines of their own and no interval.
 _ACCURACY = replace(
     _TENTHS, after=lambda of: interval_kind(percent).after(of) if of.baselines else ""
 )
@@ -473,7 +472,6 @@ def _published_questions(table: Mapping[str, Any]) -> Section:
 
 
 def _published_row(table: Mapping[str, Any], name: str, kind: str) -> ScoreRow:
-    """Return a row: one number for each column, then the overall accuracy if there is one."""
     total = table["overall_questions"]
     numbers = [v if "counts" in table else fraction(v) for v in table[kind][name]]
     cells = {}

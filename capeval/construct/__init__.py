@@ -1,1 +1,1 @@
-"""Making benchmarks: annotations of videos, and multiple-choice questions about them."""
+"""Make benchmarks: annotations of videos, and multiple-choice questions about them."""

@@ -1,4 +1,4 @@
-"""`capeval annotate agree` and `merge`: the files that annotators export, compared and merged.
+"""`capeval annotate agree` and `merge`: compare and merge the annotators' exported files.
 
 Texts are compared by the stems of their words, without function words, as the lexical judge does.
 """
@@ -93,7 +93,7 @@ def align(first: Draft, second: Draft) -> Alignment:
 
     Elements are paired within matched events, and the others with elements of neighbouring events:
     annotators may end the same event at different moments. Beyond a matched event, the same words
-    are about another moment.
+    describe another moment.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -193,7 +193,6 @@ class AnnotatorAgreement:
 
 
 def by_annotators(drafts: Iterable[Draft]) -> dict[str, dict[str, Draft]]:
-    """Return each annotator's drafts by index."""
     found: dict[str, dict[str, Draft]] = {}
     for draft in drafts:
         found.setdefault(str(draft.annotator), {})[draft.index] = draft
@@ -275,7 +274,7 @@ _COLUMNS = [
 
 
 class Agreements(list[AnnotatorAgreement], Result):
-    """How far annotators agree: all together, then each pair."""
+    """The annotators' agreement: overall, then by pair."""
 
     def headline(self) -> str:
         of = self[0]
@@ -315,7 +314,7 @@ def _alpha(found: Coefficient) -> str:
 @command("annotate agree", "as_json")
 @takes(AgreeOptions)
 def annotate_agree(o: AgreeOptions) -> Agreements:
-    """Compare annotators: F1 of events and elements, alpha of types and weights.
+    """Compare annotators: F1 of events and elements, Krippendorff's alpha of types and weights.
 
     Events are aligned in their order, and elements one to one, by the words that they share.
 
@@ -325,7 +324,7 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
         A file is not an export of a review page, or no video was finished by two annotators.
     """
     drafts = (draft for _, draft in read_exports(map(Path, o.files)))
-    # An adjudicator has seen the versions of both.
+    # An adjudicator has seen both versions.
     return Agreements(_agreements(one for one in drafts if not one.adjudicates))
 
 
@@ -379,7 +378,6 @@ class MergedAnnotations(Result):
 
 
 def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> MergedAnnotations:
-    """Merge annotations on whose versions all agree, or an adjudicator decided."""
     versions: dict[str, list[Draft]] = {}
     for draft in sorted(drafts, key=lambda one: (one.index, str(one.annotator))):
         versions.setdefault(draft.index, []).append(draft)

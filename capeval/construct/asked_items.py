@@ -46,8 +46,8 @@ class ConstructChatOptions(ChatOptions):
 
     Parameters
     ----------
-    limit : Only the first N.
-    redo : Ask about these again, and replace lines that were edited by hand.
+    limit : Only the first N videos.
+    redo : Ask about these again, and replace their lines even if edited by hand.
     progress : Receives the status after every item.
     """
 

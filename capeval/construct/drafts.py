@@ -86,8 +86,7 @@ class Draft(_DraftPart):
     """The unfinished annotation of one video.
 
     `annotator` is None for a model's draft; `reviewers` are those whose pages have the video, and
-    `adjudicates` the two between whose versions the annotator decided; `exported` is in ISO 8601,
-    UTC.
+    `adjudicates` the two whose versions the annotator decided on; `exported` is in ISO 8601, UTC.
     """
 
     index: Id
@@ -112,7 +111,6 @@ class Draft(_DraftPart):
 
     @property
     def open(self) -> list[str]:
-        """The steps that are missing before it is an annotation."""
         unconfirmed = sum(not element.confirmed_by for element in self.elements)
         dynamic = {"Low-Dynamic", "High-Dynamic"} & {*self.visual_characteristic}
         found = {
@@ -128,7 +126,6 @@ class Draft(_DraftPart):
 
 
 def read_drafts(folder: Path) -> dict[str, Draft]:
-    """Return the drafts of a folder of videos by index."""
     file = folder / DRAFTS
     lines = {index: line for index, line in stored_lines(file).items() if "reason" not in line}
     return {
@@ -178,7 +175,7 @@ class _Drafted(ReplyForm):
 def captions_by_index(
     named: FilePath, videos: Sequence[Video], runs: Path, on_notice: Notices
 ) -> dict[str, Caption]:
-    """Return the captions of a run or a file by index; the model is at least the source's name."""
+    """Return the captions of a run or a file by index; the model defaults to the source's name."""
     found = find_captions(named, runs)
     if isinstance(found, RunFolder):
         name, place, read = found.name, found.path, CaptionsFile(found.read_captions())

@@ -65,8 +65,8 @@ class QuestionCheckOptions(ConstructChatOptions):
     Parameters
     ----------
     questions : A file of questions.
-    annotations : Those of the videos: a file, or 'tuna'.
-    limit : Only the first N.
+    annotations : The videos' annotations: a file, or 'tuna'.
+    limit : Only the first N questions.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
@@ -243,7 +243,7 @@ def _of_relations(question: Question, relations: Mapping[str, str]) -> Iterator[
 def shortcuts(questions: Sequence[Question]) -> tuple[Shortcut, ...]:
     """Return how often each shortcut finds the right option; tied options share the credit.
 
-    The commonest answer of a task type is that of questions about other videos. Intervals are over
+    A task type's most common answer is counted over questions on other videos. Intervals are over
     resampled videos.
     """
     every = Counter((_type(one), plain(one.options[one.right])) for one in questions)

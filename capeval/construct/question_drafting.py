@@ -65,7 +65,7 @@ class QuestionDraftOptions(ConstructChatOptions):
 
     Parameters
     ----------
-    annotations : A file, or 'tuna'.
+    annotations : Annotations: a file, or 'tuna'.
     errors : A run of `capeval generate --prompts mcq-errors-v1 --frames 8`, or its file: errors of
         a video model become wrong options.
     out : The file of questions.
@@ -140,7 +140,7 @@ def annotation_json(annotation: Annotation) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text for comparison: without case, extra spaces and a full stop.
+    """Normalise a text: ignore case, extra spaces and a final full stop.
 
     >>> plain(" Zooms  in. ") == plain("zooms in"), plain("+5") == plain("-5")
     (True, False)

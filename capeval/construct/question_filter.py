@@ -79,7 +79,7 @@ MOST_RIGHT = 4
 SINGLE_FRAMES = 4
 FRAMES = "16-frames"
 CONDITIONS = ("blind", *(f"frame-{number + 1}" for number in range(SINGLE_FRAMES)), FRAMES)
-"""From the cheapest. The model must be right with 16 frames, and not otherwise."""
+"""Cheapest first. The model must be right with 16 frames only."""
 
 # The number of orders in each block of calls, which reads a video once. Most questions that fail do
 # so in the first block.
@@ -94,9 +94,10 @@ class QuestionFilterOptions(CaptionerOptions):
 
     Parameters
     ----------
-    model : As for `capeval generate`.
+    model : As in `capeval generate`.
     questions : A file of questions.
-    videos : Their folder. By default videos/ next to the questions, else their folder.
+    videos : The folder of the videos. By default videos/ next to the questions, else the questions'
+        own folder.
     out : The questions that are kept. By default QUESTIONS.kept.jsonl.
     batch_size : Questions at a time on a GPU.
     seed : The seed of the orders of the options.
@@ -147,7 +148,7 @@ def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
 def orders(question: Question, seed: int) -> list[tuple[int, ...]]:
     """Return eight orders of a question's four options: all rotations of two orders.
 
-    Each option is at each place twice. The second order is no rotation of the first.
+    Each option has each place twice. The second order is not a rotation of the first.
     """
     digest = hashlib.sha256(f"{seed}\0{question.id}".encode("utf-8", "surrogatepass")).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8]))
@@ -188,7 +189,7 @@ class Filtering:
         return found
 
     def passes(self, condition: str, option: int) -> bool | None:
-        """Return whether it passes with an option as its key; None before that is decided."""
+        """Return whether it passes with an option as its key; None while undecided."""
         given = self.given.get(condition, [])
         right = given.count(option)
         wrong = len(given) - right
@@ -320,7 +321,7 @@ class _Variants(AnswerWork):
         return Stored(found.id, found, found.reason if found.reply is None else None)
 
     def check(self, stored: Sequence[Stored[Response]]) -> None:
-        """Accept any: the file has another name once it is reviewed."""
+        """Accept all: the file is renamed after its review."""
 
     def remains(self, stored: Stored[Response]) -> bool:
         return stored.index in self._others
@@ -376,7 +377,7 @@ class QuestionFilter(LongWork[Filtered]):
         )
 
     async def prepare(self, locks: Locks) -> WorkEstimate:
-        """Return the most that can be asked: most questions are decided earlier."""
+        """Return an upper bound: most questions are decided earlier."""
         usage, calls = Usage(), 0
         for condition in CONDITIONS:
             work = self._work(condition, self._variants)
@@ -388,7 +389,7 @@ class QuestionFilter(LongWork[Filtered]):
         return self.estimate(usage, [line], {"calls": calls})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Filtered]]:
-        """Ask until all is decided; write the questions that are kept, and every decision."""
+        """Ask until all are decided; write the kept questions and every decision."""
         model, stopped = self.opened.captioner.name, None
         for condition in CONDITIONS:
             with self._locks[condition]:
@@ -416,7 +417,6 @@ class QuestionFilter(LongWork[Filtered]):
     async def _ask(
         self, condition: str, progress: Progress | None
     ) -> BudgetReached | EndpointDown | None:
-        """Ask about questions in one condition; questions that fail it are dropped."""
         for start, end in pairwise([0, *accumulate(_BLOCKS[condition])]):
             asked = [one for one in self._items if one.is_asked(condition)]
             if not asked:
@@ -436,7 +436,6 @@ class QuestionFilter(LongWork[Filtered]):
 
 
 def _filtered_by(question: Question, model: str) -> dict[str, object]:
-    """Return the line of a kept question, which names the model."""
     before = question.tags.get("filtered_by")
     models = [*(before if isinstance(before, list) else []), model]
     return question_line(question) | {"filtered_by": [*dict.fromkeys(models)]}
@@ -447,10 +446,10 @@ def _filtered_by(question: Question, model: str) -> dict[str, object]:
 async def open_filtering(
     o: QuestionFilterOptions, *, dry_run: bool = False
 ) -> AsyncIterator[QuestionFilter]:
-    """Keep the questions that a model answers with 16 frames, but not with one frame or none.
+    """Keep the questions that a model gets right with 16 frames, but not with one frame or none.
 
-    Each is asked with eight orders of its options, without the video first; a question that fails
-    is not asked further. Run the same command again to resume.
+    Each question is asked with its options in eight orders, first without the video; one that
+    fails a step is not asked further. Run the same command again to resume.
     """
     entry = choose_model(o)
     file = question_file(o.questions)

@@ -61,7 +61,7 @@ def _assigned(
 ) -> dict[str, list[T]]:
     """Return a random share of the items for each reviewer, in their order.
 
-    `overlap` items go to two reviewers. The numbers of two reviewers differ by at most one.
+    `overlap` items go to two reviewers. Reviewers' counts differ by at most one.
     """
     rng = np.random.default_rng(seed)
     in_two = overlap if len(reviewers) > 1 else 0
@@ -161,7 +161,7 @@ class ReviewPages:
             if file.exists() and read_text(file) != html:
                 raise UsageError(
                     f"{file} has other contents, and a reviewer's browser may have work for it; "
-                    "when all is exported, delete it"
+                    "export all work, then delete it"
                 )
         for file, html in files.items():
             write_atomic(file, html)
@@ -195,7 +195,7 @@ def _page(
         noun=noun,
         list="Options" if noun == "question" else "Events and elements",
         next_open=f"Next {noun} not done",
-        work="all that was reviewed on this page",
+        work="everything reviewed on this page",
     )
 
 
@@ -206,7 +206,6 @@ def _draft_item(draft: Draft, urls: Urls) -> PageItem:
 
 
 def _question_item(question: Question, urls: Urls) -> PageItem:
-    """Return the item of a question, without the names of models, and with its line."""
     line = question.model_dump(mode="json", exclude={"tags"})
     value = {name: line[name] for name in ("question", "options", "answer")} | {"decision": None}
     notes = [
@@ -226,8 +225,8 @@ def _difference_item(first: Draft, second: Draft, urls: Urls) -> PageItem | None
     """Return the item of a video with the differences between two annotators; None without any.
 
     The draft is the first's, with the second's `other` versions and further elements. Differing
-    elements are not confirmed: `by` names their annotator, and `their_event` the event, by its
-    `theirs`, that has them in the second draft.
+    elements are not confirmed: `by` is their annotator, and `their_event` the `theirs` of the event
+    that has them in the second draft.
     """
     events = [*_merged_events(first, second)]
     both = (first, second)
@@ -296,10 +295,10 @@ class ReviewOptions:
 
     Parameters
     ----------
-    annotators : Their names. Each gets pages of 25 videos.
+    annotators : The annotators' names. Each gets pages of 25 videos.
     overlap : This many videos, or this share of them, go to two annotators.
     seed : The seed of the assignment of videos.
-    differences : Two exported files: write a page with their differences.
+    differences : Two annotators' exported files: write a page with their differences.
     """
 
     folder: FilePath = required("The folder of the videos.", positional=True, metavar="FOLDER")
@@ -316,10 +315,11 @@ class ReviewOptions:
 def annotate_review(o: ReviewOptions) -> ReviewFiles:
     """Write pages for annotators, who review offline in a browser.
 
-    They review drafts, or decide where two of them differ.
+    They correct drafts or, with --differences, decide where two of them differ. Each page exports a
+    file, for `capeval annotate agree` and `capeval annotate merge`.
 
-    The pages are `review/NAME-1.html` and so on in the folder of the videos. With `differences`,
-    there is one page for the annotator who decides; without a name, both decide together.
+    The pages are `review/NAME-1.html` and so on in the folder of the videos. With --differences,
+    there is one page, for the annotator named by --annotators; without, the two decide together.
 
     Raises
     ------
@@ -357,8 +357,9 @@ class QuestionReviewOptions:
     Parameters
     ----------
     questions : A file of questions.
-    reviewers : Their names. Each gets pages of 25 questions.
-    videos : Their folder. By default videos/ next to the questions, else their folder.
+    reviewers : The reviewers' names. Each gets pages of 25 questions.
+    videos : The folder of the videos. By default videos/ next to the questions, else the questions'
+        own folder.
     """
 
     questions: FilePath = required(positional=True, metavar="QUESTIONS")
@@ -372,7 +373,8 @@ class QuestionReviewOptions:
 def construct_review(o: QuestionReviewOptions) -> ReviewFiles:
     """Write pages for reviewers, who keep, edit or drop each question in a browser.
 
-    The pages are `review/QUESTIONS-NAME-1.html` and so on, next to the questions.
+    The pages are `review/QUESTIONS-NAME-1.html` and so on, next to the questions. Each exports the
+    questions that are kept as JSON lines: join these files for `capeval mcq answer --questions`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`capeval annotate filter`: which videos of a folder are fit to be annotated: `videos.jsonl`."""
+"""`capeval annotate filter`: which videos of a folder are fit for annotation: `videos.jsonl`."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class FilterOptions:
 
     Parameters
     ----------
-    min_side : The least shorter side, in pixels, as in the TUNA paper.
-    max_seconds : The longest duration, as in the TUNA paper.
+    min_side : Minimum shorter side, in pixels, as in the TUNA paper.
+    max_seconds : Maximum duration, as in the TUNA paper.
     progress : Receives the status after every video.
     """
 
@@ -168,7 +168,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
     def finish(self, plan: RowPlan, done: Mapping[str, Stored[VideoRow]]) -> None:
-        """Decide about all videos, and write their rows in the order of the files."""
         del plan
         self.rows = self._decided(one.value for one in done.values())
         measured = [row for row in self.rows if row.hashes]
@@ -176,7 +175,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         write_jsonl(self.file, (row.model_dump(mode="json") for row in self.rows))
 
     def _decided(self, rows: Iterable[VideoRow]) -> list[VideoRow]:
-        """Return rows with reasons; the longer, then the larger of two copies is kept."""
+        """Return rows with reasons; of two copies, the longer (then larger) is kept."""
         rows = [_with(row, self._faults(row)) for row in sorted(rows, key=lambda one: one.video)]
         kept = [row for row in rows if row.keep]
         # Whole seconds: another encoder makes a copy a frame longer.
@@ -263,7 +262,7 @@ def _why(row: VideoRow) -> str:
 
 @takes(FilterOptions)
 async def annotate_filter_async(o: FilterOptions) -> FilteredVideos:
-    """Find the videos that are fit to be annotated: videos.jsonl. Nothing is deleted.
+    """Find the videos suitable for annotation: videos.jsonl. Nothing is deleted.
 
     Left out are videos that cannot be read, are too small, too long, black, frozen or near static,
     and near duplicates. Edit "keep" in videos.jsonl to decide otherwise. A rerun keeps your edits,
@@ -300,16 +299,16 @@ _CUT_RATE, _RATE = 30.0, 10
 
 # Two shots differ by this share of their contrast: cuts by 0.6 or more, abrupt pans by 0.25 ...
 _SHOT_CONTRAST = 0.35
-# ... and by so many levels, more than encoding changes even in the dark ...
+# ... and by this many levels, more than encoding changes even in the dark ...
 _SHOT_LEVELS = 3.0
 # ... in this share of the blocks: more than a subtitle, less than a narrow picture between bars.
 _SHOT_BLOCKS = 0.25
-# A block is followed by so many pixels of 24 to the next frame: a pan of two widths a second.
+# A block is tracked this many of 24 pixels to the next frame: a pan of two widths a second.
 _REACH = 2
-# A cut exceeds the changes of so many frames before and after it, half a second; in steady movement
-# the ratio stays below 2.
+# A cut exceeds the changes of this many frames before and after it, half a second; in steady
+# movement the ratio is below 2.
 _AROUND, _RATIO = 12, 2.5
-# After so many frames a flash is over, and the picture is as before.
+# After this many frames a flash is over, and the picture is back.
 _FLASH = 12
 # Seconds; two cuts closer than this are one, with a flash between the shots.
 _SHORTEST_SHOT = 0.2
@@ -333,8 +332,6 @@ _COPY = 10.0
 
 @dataclass(frozen=True)
 class _Sampling:
-    """All frames of a video, or the first if it is too long."""
-
     longest: float
 
     def choose(self, timeline: Timeline) -> Choice:
@@ -397,9 +394,9 @@ def cut_times(frames: Pictures, times: Sequence[float]) -> list[float]:
 
 
 def _differences(first: Pictures, second: Pictures) -> NDArray[np.float64]:
-    """Return how much pictures differ apart from movement of blocks; over 1 for two shots.
+    """Return how much pictures differ, ignoring block movement; over 1 for two shots.
 
-    Both have as many pictures, or one of them has one.
+    Both have equally many pictures, or one has one.
     """
     side, best = first.shape[1], np.array(np.inf)
     edges = (0, 0), (_REACH, _REACH), (_REACH, _REACH), (0, 0)
@@ -442,7 +439,7 @@ def hashes(grey: Pictures) -> str:
 
 
 def copies(found: Sequence[str]) -> list[int | None]:
-    """Return for each video, longest first, the earlier one of which it is a copy or a part."""
+    """Return for each video, longest first, the earlier video it copies, whole or in part."""
     read = [np.frombuffer(bytes.fromhex(text), np.uint64) for text in found]
     longest = max(map(len, read), default=0)
     # A copy may begin before its original or end after it, by less than a third of its time.

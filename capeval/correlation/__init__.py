@@ -1,1 +1,1 @@
-"""Metrics compared with human ratings: join, group, correlate, test."""
+"""Compare metrics with human ratings: join, group, correlate, test."""

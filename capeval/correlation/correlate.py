@@ -1,4 +1,4 @@
-"""`capeval correlate`: metrics compared with human ratings, read, joined and correlated."""
+"""`capeval correlate`: read metrics and human ratings, join and correlate them."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class CorrelateOptions:
     ----------
     human : Human ratings or labels.
     metric : A judged run, a judgments.jsonl, a metrics.jsonl, one metric of it (PATH:METRIC), or a
-        table (CSV, XLSX) of video_id, system?, and score or a column NAME; of the human file, its
+        table (CSV, XLSX) of video_id, system?, and score or a column NAME; in the human file, its
         column NAME. One NAME may have several files.
     missing : If a rating or a score is missing: stop (error) or drop the caption.
     raters : Aggregate raters by mean or median, or report each.
     protocol : Only the statistics of a published protocol: tuna.
-    statistic : Only these of kendall_b, spearman, pearson.
-    grouping : Only these of pooled, item, within_system, system.
-    published : Add the TUNA paper's table 3.
+    statistic : Any of kendall_b, spearman, pearson.
+    grouping : Any of pooled, item, within_system, system.
+    published : Add the correlations of the TUNA paper's table 3.
     """
 
     human: FilePath = required(metavar="FILE")
@@ -117,10 +117,10 @@ def correlate(o: CorrelateOptions) -> Correlations:
     """Correlate metrics with human ratings: does the judge rank captions as humans do?
 
     The human file is CSV, XLSX or JSON lines of `video_id, system?, rater?` with `score`, or with
-    `element_id, label`; or wide, with `human, human_2, ...`.
+    `element_id, label`; or wide, with `human, human_2, ...`. Columns marked `?` are optional.
 
-    By default the metrics are all judged runs under runs/, and what `capeval metrics` has computed
-    for them; if there is none of yours, the sample. What is found about a judge is added to the
+    By default the metrics are all judged runs under runs/ and their metrics.jsonl; if there are no
+    runs, the sample. What is found about a judge is added to the
     agreement.json in its folders.
 
     Raises
@@ -141,7 +141,7 @@ def correlate(o: CorrelateOptions) -> Correlations:
 
 
 def _named(o: CorrelateOptions) -> list[NamedMetric]:
-    """Return the metrics that the user names; one in the human file is its column of that name."""
+    """Return the metrics that the user names; for the human file, its column of that name."""
     runs, human = Path(o.runs), os.path.realpath(o.human)
     named: dict[tuple[str, str], NamedMetric] = {}
     for name, paths in (o.metric or {}).items():
@@ -193,7 +193,7 @@ def read_inputs(
         own = o.annotations is None
         runs = judged_runs(Path(o.runs), systems, o.on_notice, annotated=own, judge=o.judge)
     annotations = _annotations(o, runs, named)
-    # A column of the human file that other files have too is that of human scores.
+    # A column that the human file shares with others has the human scores.
     columns = {
         role: name
         for role, name in given.items()

@@ -1,7 +1,7 @@
 """`Correlations`, the content of correlations.json: its headline and its tables.
 
-The screen has one human score, the first with a value, by the main statistic (tau-b, unless others
-were chosen); `--full` has all of them.
+The screen shows one human score, the first with a value, by the main statistic (tau-b unless others
+are chosen); `--full` shows all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _STATISTICS, _GROUPINGS = list(STATISTICS), list(GROUPINGS)
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _LEGEND = {
     "kappa": "kappa: Cohen's.",
-    "ties": "n: captions, by system the systems. ties: the share of the compared pairs that the "
+    "ties": "n: captions (by system: systems). ties: the share of the compared pairs that the "
     "metric ties.",
     "groups": "groups: used/all. A group with too few captions, or in which all have the same "
     "score by a metric or the human raters, is left out for all metrics.",
@@ -71,7 +71,7 @@ _BY_SYSTEM = (
 
 
 def _groups(r: Correlation) -> tuple[int, int] | None:
-    """Return how many groups are used, of how many; a single group's number says nothing."""
+    """Return the numbers of used groups and of all groups; None for a single group."""
     used = r.groups.used
     return (used, used + r.groups.dropped) if r.grouping in _GROUPED else None
 
@@ -145,8 +145,8 @@ class Correlations(Result, ResultModel):
             if judge := self._judge():
                 tables += self._of_elements(judge.truth, judge.given)[:1]
             notes.append(
-                "--full: all human scores and statistics, metrics compared with each other, labels "
-                "of elements, ceilings of raters."
+                "--full also shows all human scores and statistics, metrics compared with each "
+                "other, labels of elements, and ceilings of raters."
             )
         return [Page(tables, legend=_LEGEND, notes=notes, signatures=[self.signature])]
 
@@ -180,7 +180,7 @@ class Correlations(Result, ResultModel):
         return min(valued, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)), default=None)
 
     def _judge(self) -> ElementTable | None:
-        """Return the elements by the judge of the best metric, else by that of the best kappa."""
+        """Return the element table of the best metric's judge, else of the best kappa's."""
         best = self.best()
         those = [t for t in self.elements.tables if t.by == "all"]
         those = [t for t in those if t.truth == those[0].truth]
@@ -257,7 +257,7 @@ def _where(c: Correlation | ComparisonResult) -> str:
 
 
 def _causes(what: str, found: Sequence[tuple[str | None, str]], lacks: str) -> list[str]:
-    """Return a line for each reason: how many of all lack something, and one of them.
+    """Return a line for each reason: how many lack something, and an example.
 
     >>> _causes("correlation", [("all ties", "a, item"), (None, "b, item")], "value")
     ['1 of 2 correlations has no value: all ties (such as a, item)']
@@ -295,7 +295,6 @@ def _all_values(results: Iterable[Correlation]) -> list[Table]:
 
 
 def _main_values(leading: Sequence[Correlation]) -> list[Table]:
-    """Return one table of a human score: by groupings, or of one grouping by statistics."""
     by = "statistic" if len({r.grouping for r in leading}) == 1 else "grouping"
     shown = [r for r in leading if r.grouping != "system" or r.n >= _SEVERAL]
     if not shown:
@@ -310,7 +309,6 @@ def _main_values(leading: Sequence[Correlation]) -> list[Table]:
 
 
 def _listed(title: str, results: Sequence[Correlation], without: str) -> Table:
-    """Return a row for each result; columns in which nothing is known are left out."""
     ordered = sorted(results, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)))
     chosen = [(column, value) for column, value in _VALUES if column.heading != without]
     cells = [(column, [value(r) for r in ordered]) for column, value in chosen]
@@ -319,7 +317,6 @@ def _listed(title: str, results: Sequence[Correlation], without: str) -> Table:
 
 
 def _crossed(results: Sequence[Correlation], by: str) -> Table:
-    """Return a row for each metric, and a column for each grouping or statistic."""
     ordered = sorted(results, key=lambda r: (_GROUPINGS.index(r.grouping), _order(r)))
     first = ordered[0]
     ways = dict.fromkeys(getattr(r, by) for r in ordered)
@@ -368,7 +365,6 @@ def _published(rows: Sequence[Published]) -> list[Table]:
 
 
 def _compared(found: Iterable[ComparisonResult]) -> list[Table]:
-    """Return every two metrics that were compared, the better one first."""
     ways: dict[str, list[ComparisonResult]] = {}
     for c in found:
         if c.difference is not None:
@@ -380,7 +376,7 @@ def _compared(found: Iterable[ComparisonResult]) -> list[Table]:
             *(("Difference [95%]", SIGNED_BOUNDED), ("p", P_VALUE)),
             words=2,
         ),
-        note="p: by Holm within a statistic and grouping.",
+        note="p: adjusted (Holm) within each statistic and grouping.",
     )
     for way, those in ways.items():
         those.sort(key=lambda c: (_STATISTICS.index(c.statistic), -abs(c.difference or 0.0)))

@@ -15,7 +15,7 @@ from capeval.scoring.scores import ResultModel
 from capeval.stats.values import UPPER, Coefficient, GroupingName
 from capeval.text import counted, listed
 
-# Names in one line; a rater of many is rarely looked for.
+# Names per line; few readers look for one of many raters.
 _NAMED = 3
 
 
@@ -25,7 +25,7 @@ class Notice(ResultModel):
     Attributes
     ----------
     kind : a key of `PHRASES`
-    metric, human, rater : what it is about: a metric or judge, a human score, one rater's
+    metric, human, rater : its subject: a metric or judge, a human score, one rater's
     values : its numbers and names
     """
 
@@ -37,7 +37,7 @@ class Notice(ResultModel):
 
     @property
     def subject(self) -> str:
-        """What it is about; empty if it is about the data as a whole."""
+        """The subject; empty for the data as a whole."""
         if self.human is None:
             return self.metric or ""
         rater = f" of {self.rater}" if self.rater else ""
@@ -45,7 +45,7 @@ class Notice(ResultModel):
 
     @property
     def message(self) -> str:
-        """What it says, without the subject."""
+        """The text, without the subject."""
         return PHRASES[self.kind](self.values)
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "not_tunas_design": lambda v: (
         "the protocol tuna is for one caption of each of 40 videos; only then are values "
-        f"comparable with the paper's; here are {counted(v['rows'], 'caption')} of "
+        f"comparable with the paper's; there are {counted(v['rows'], 'caption')} of "
         f"{counted(v['videos'], 'video')} by {counted(v['systems'], 'system')}"
     ),
     "too_few": lambda v: f"{counted(v['count'], v['unit'])}: no intervals (needs 5)",
@@ -265,8 +265,8 @@ def _published(metric: str, kendall: float, spearman: float, pearson: float) -> 
         middle, half = math.atanh(value), NormalDist().inv_cdf(UPPER) * math.sqrt(variance)
         return math.tanh(middle - half), math.tanh(middle + half)
 
-    # Of nothing but the value and n: Fisher's for r, that of Bonett and Wright (2000) for rho and
-    # that of Fieller, Hartley and Pearson (1957) for tau.
+    # From the value and n alone: Fisher's for r, that of Bonett and Wright (2000) for rho and that
+    # of Fieller, Hartley and Pearson (1957) for tau.
     return Published(
         metric=metric,
         n=_CAPTIONS,
@@ -290,7 +290,7 @@ PUBLISHED = (
 """The TUNA paper's table 3, as fractions."""
 
 PUBLISHED_NOTE = (
-    "Published rows: TUNA (ACL 2025), table 3; of other captions and raters. The paper states that "
+    "Published rows: TUNA (ACL 2025), table 3, for other captions and raters. It states that "
     "every p is below .05, but with its n = 40 captions r = .247 has p = .12. The 95% intervals "
     "are computed here from n alone (Fisher's; for rho Bonett and Wright's; for tau Fieller's), as "
     "if scores were normal and without ties."

@@ -138,11 +138,11 @@ def judged_runs(
     annotated: bool = True,
     judge: str | None = None,
 ) -> list[MeasuredRun]:
-    """Return the judged or measured runs of the rated systems; if none is yours, the sample's.
+    """Return the judged or measured runs of the rated systems; if there are none, the sample's.
 
-    If the human file names no systems, return all runs of the user's own. A run that cannot be
-    read, or whose annotations cannot if they are to be used (`annotated`), is left out with a
-    notice. `judge` is the only one of several judges of a run that counts.
+    If the human file names no systems, return all of the user's runs. A run that cannot be read, or
+    whose annotations are needed (`annotated`) but unreadable, is left out with a notice. `judge`
+    selects one of a run's several judges.
 
     Raises `InputError` if no run is judged (by `judge`), or none is of these systems.
     """
@@ -177,7 +177,7 @@ def judged_runs(
         )
     aside = [one.run.name for one in judged if one not in found]
     if aside and None not in systems:
-        on_notice(f"runs whose captions nobody rated are left out: {listed(aside)}")
+        on_notice(f"runs without rated captions are left out: {listed(aside)}")
     return found
 
 
@@ -226,7 +226,6 @@ def gather(
 
 
 def _measured(one: MeasuredRun) -> list[MetricScores]:
-    """Return the metrics that `capeval metrics` has computed for a run, by their own names."""
     found = load_metrics(one.run.path / METRICS, METRICS).metrics
     _leave_out_changed(found, one.run, one.captions)
     for metric in found:
@@ -244,7 +243,6 @@ def _leave_out_changed(
 
 
 def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str]) -> None:
-    """Add the metrics of a file of scores, or the one metric of it that is named."""
     path = named.path
     file = load_metrics(path, named.name, columns)
     if any(metric.captions for metric in file.metrics) and (run := run_around(path)):
@@ -440,7 +438,7 @@ def _lacking(metric: MetricScores, human: Sequence[RatingTable]) -> set[Key]:
 
 
 def _systems_without(lacking: set[Key], human: Sequence[RatingTable]) -> set[str | None]:
-    """Return the systems all of whose rated captions are lacking."""
+    """Return the systems whose rated captions are all lacking."""
     rated = {key for table in human for key in table.keys}
     return {system for _, system in rated} - {system for _, system in rated - lacking}
 

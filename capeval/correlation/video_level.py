@@ -118,7 +118,7 @@ def protocol(
 
 @dataclass(frozen=True)
 class Analysis:
-    """What to compute; the seed is that of the grouping `system`."""
+    """What to compute; the seed is for the grouping `system`."""
 
     protocol: StudyProtocol
     seed: int = 0
@@ -127,8 +127,6 @@ class Analysis:
 
 @dataclass(frozen=True)
 class _Scores:
-    """One human score with the scores of all metrics on the same captions."""
-
     human: str
     rater: str | None
     y: Floats
@@ -162,7 +160,6 @@ class _Scores:
 def analyse(
     joined: Joined, settings: Analysis
 ) -> tuple[list[Correlation], list[ComparisonResult], list[Notice]]:
-    """Return correlations, comparisons of the metrics, and notices."""
     results: list[Correlation] = []
     comparisons: list[ComparisonResult] = []
     notices = list(joined.warnings)
@@ -220,7 +217,7 @@ class _Grouped:
 
     @cached_property
     def drawn(self) -> dict[str, Values] | Missing:
-        """The values of drawn means of systems, or why there are none."""
+        """The values of resampled system means, or why there are none."""
         scores = self.scores
         values = drawn_values([*scores.metrics.values()], scores.y, scores.design, self.seed)
         if isinstance(values, Missing):
@@ -257,7 +254,7 @@ class _Way:
         return float(values.mean())
 
     def tested(self, *names: str) -> Inference | Missing:
-        """Return the interval and p over other videos, of a value or of one minus another."""
+        """Return the interval and p over other videos, of a value or of a difference."""
         values = []
         for name in names:
             value = self.value(name)
@@ -278,7 +275,6 @@ class _Way:
         )
 
     def results(self) -> tuple[list[Correlation], list[ComparisonResult]]:
-        """Return each metric's correlation with its rank, and the comparisons of every two."""
         metrics = [*self.of.by_metric]
         values = [self.value(metric) for metric in metrics]
         pairs = list(combinations(range(len(metrics)), 2))

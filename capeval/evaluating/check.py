@@ -25,7 +25,7 @@ from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns, print_line, print_pages
 from capeval.text import complaints, counted, nearest, normalised, shown, with_plain_marks
 
-# Of warnings; problems are always printed, all of them.
+# Limits warnings; all problems are always printed.
 _MOST = 15
 _MEAN = Kind(tenths)
 _MEASURES = {
@@ -55,7 +55,7 @@ class CheckSetOptions:
 @command("check", "as_json", "full", show=lambda found, _: CheckedSet(found))
 @takes(CheckSetOptions)
 def check(o: CheckSetOptions) -> SetCheck:
-    """Check a set of annotations: every problem, what may be a mistake, and statistics.
+    """Check a set of annotations: problems, possible mistakes and statistics.
 
     The command's exit code is 2 if there is a problem. Statistics are those of the TUNA paper's
     table 5.
@@ -84,7 +84,7 @@ def check(o: CheckSetOptions) -> SetCheck:
 
 
 class CheckedSet(Result):
-    """A checked set of annotations, as it is shown."""
+    """A checked set of annotations, as shown."""
 
     def __init__(self, found: SetCheck) -> None:
         self._found = found
@@ -134,7 +134,6 @@ def _means(totals: Totals) -> dict[str, Any]:
 
 
 def _statistics(found: SetCheck) -> Page:
-    """Return the tables of videos, by characteristic and domain, and of elements by type."""
     sizes = Table(
         "",
         columns("Group", ("Videos", COUNT), *((name, _MEAN) for name in _MEASURES.values())),
@@ -168,7 +167,7 @@ def _groups(found: SetCheck) -> Mapping[str, Totals]:
 
 # ---- The check -----------------------------------------------------------------------------------
 
-# An element that begins so does not say whom it is about (the paper's appendix A.2.3).
+# Such an element does not name its subject (the paper's appendix A.2.3).
 _PRONOUN = re.compile(r"(he|she|it|they|his|her|its|their|this|these|those)\b", re.IGNORECASE)
 
 _TOKEN = re.compile(r"(?:\w\u0300*+)++|[^\w\s\u0300]")
@@ -315,7 +314,6 @@ def _problem(place: str, index: str | None, at: Sequence[int | str], message: st
 
 
 def _doubts(place: str, one: Annotation) -> Iterator[Finding]:
-    """Yield valid content that may be a mistake."""
     if {"Low-Dynamic", "High-Dynamic"} <= {*one.visual_characteristic}:
         yield Finding("is both Low-Dynamic and High-Dynamic", place, one.index)
     first: dict[str, str] = {}

@@ -64,15 +64,16 @@ class EvaluateOptions:
     Parameters
     ----------
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
-    annotations : A file, tuna or sample. By default the run's; of a new run the sample.
-    videos : Their folder. By default videos/ next to the annotations.
-    columns : The columns of captions files: index=clip,caption=text.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own; for a new run,
+        the sample.
+    videos : The folder of the videos. By default videos/ next to the annotations.
+    columns : Columns that are not called index, caption and model: index=clip,caption=text.
     limit : Only the first N videos.
     run : The only target's run. By default its name.
-    model_url : An OpenAI-compatible server of the models.
-    serve : Start each model's server, then end it.
+    model_url : The models' OpenAI-compatible server.
+    serve : Start a server for each model, and stop it when the model is done.
     judge : As in `capeval judge`.
-    judge_url : An OpenAI-compatible server of the judge.
+    judge_url : The judge's OpenAI-compatible server.
     judge_serve : Start the judge's server after the captions, then end it.
     max_cost : Spend at most this in all, without asking.
     generating : Further arguments of `capeval.generate`.
@@ -112,7 +113,7 @@ class EvaluateOptions:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What one run has now, and the captions and verdicts that are `missing`.
+    """The state of one run, and its `missing` captions and verdicts.
 
     `scores`, their `file` and the `report` are None if nothing could be judged.
     """
@@ -125,7 +126,7 @@ class Evaluated:
 
 
 class EvaluatedRuns(Result):
-    """What evaluating some runs has found, and what it cost in US dollars."""
+    """The results of evaluating some runs, and the cost in US dollars."""
 
     def __init__(self, results: Sequence[Evaluated], cost: float) -> None:
         self._results, self._cost = results, cost
@@ -193,7 +194,6 @@ class _Step:
     judging: PlannedRun = field(init=False)
 
     def assumed(self) -> Source:
-        """Return the captions, with a stand-in for each that is not generated yet."""
         source = self.target.load()
         kept = [caption for caption in source.captions if caption.index not in self.todo]
         made = [Caption(index=index, caption=_STAND_IN) for index in self.todo]
@@ -234,7 +234,7 @@ class EvaluatingSession(LongWork[Evaluated]):
             step.to_judge = len(plan.todo)
             todo = {plan.name: step.to_judge}
             parts.append(("judge", self._judge.expected(todo, plan.expected)))
-            parts.append(("report", WorkEstimate(todo=[f"{plan.name}: to report"])))
+            parts.append(("report", WorkEstimate(todo=[f"{plan.name}: a report to write"])))
         estimates = [part for _, part in parts]
         return WorkEstimate(
             sum((part.usage for part in estimates), Usage()),
@@ -343,7 +343,6 @@ class EvaluatingSession(LongWork[Evaluated]):
         return EvaluatedRuns(results, self.meter.spent)
 
     def _room(self) -> float | None:
-        """Return what may still be spent besides what models have cost."""
         cap = self.meter.cap
         return None if cap is None else max(0.0, cap - self.meter.spent)
 
@@ -352,7 +351,7 @@ class EvaluatingSession(LongWork[Evaluated]):
 async def open_evaluating(
     options: EvaluateOptions, *, dry_run: bool = False
 ) -> AsyncIterator[EvaluatingSession]:
-    """Do what models or captions lack until there is a report: generate, judge, score, report."""
+    """Run the missing steps up to a report: generate, judge, score, report."""
     shown: set[str] = set()
 
     def once(notice: str) -> None:
@@ -399,9 +398,9 @@ def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own
 
 
 def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -> list[_Step]:
-    """Return what a target means: captions if they exist, else a model that writes them.
+    """Resolve a target: captions if they exist, else a model that writes them.
 
-    A run that the model of its name has begun is finished by that model.
+    A run begun by the model of its name is finished by that model.
     """
     # A path stays one: "ours" could be the name of a model, where "/home/me/ours" cannot.
     name = target if isinstance(target, str) else str(target.absolute())
@@ -449,12 +448,11 @@ def eval_command(
 ) -> AbstractAsyncContextManager[EvaluatingSession]:
     """Generate, judge, score and report, in one command.
 
-    A MODEL is what `capeval generate --model` takes, a run, or a captions file. Runs and captions
-    files are not generated. Run the same command again to resume; --dry-run shows each step and
-    the cost of all.
+    A MODEL is what `capeval generate --model` takes, a run, or a captions file. Only models
+    generate captions. Run the same command again to resume; --dry-run shows each step and the cost
+    of all.
 
-    Other options of the steps are those of `capeval generate`, `judge` and `report` in
-    capeval.toml.
+    Set further options of `capeval generate`, `judge` and `report` in capeval.toml.
     """
     # In a report, columns are those of a human file, and --judge chooses one of several judges.
     own = {"columns", "judge"}

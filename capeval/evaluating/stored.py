@@ -36,7 +36,7 @@ class RunsOptions:
 class StoredRun(ResultModel):
     """One judge's verdicts on a run: the date of the newest, and the size of the judge's folder.
 
-    Of a run that is not judged these are of the captions and of the run. Where the scores cannot be
+    For an unjudged run, they are the captions' date and the run's size. Where the scores cannot be
     computed, `problem` says why.
     """
 
@@ -121,7 +121,7 @@ class StoredRuns(Result):
 
 
 def cache_info() -> CacheInfo:
-    """Return where the cache of models' replies is, and how many it contains."""
+    """Return the location of the cache and the number of replies in it."""
     with closing(ReplyCache()) as cache:
         return cache.info()
 
@@ -133,7 +133,7 @@ class CacheOptions:
 
 @command("cache", options=CacheOptions)
 def cache_command(_: CacheOptions, output: Output) -> None:
-    """Show where the cache of models' replies is and what it contains."""
+    """Show the location and contents of the cache of models' replies."""
     found = cache_info()
     output.line(f"path     {found.path}")
     output.line(f"size     {file_size(found.bytes)}")

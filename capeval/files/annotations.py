@@ -69,7 +69,7 @@ def load_annotations(path: Path | str) -> tuple[Annotation, ...]:
 
 
 VIDEO_LIST = "videos.jsonl"
-"""A folder's videos that are not annotated yet, one a line; see `capeval annotate filter`."""
+"""A folder's videos not annotated yet, one per line; see `capeval annotate filter`."""
 
 
 class _Listed(Video):
@@ -77,7 +77,7 @@ class _Listed(Video):
 
 
 def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
-    """Return the videos that a list, or that of a folder, keeps, or all of them, in its order."""
+    """Return the kept videos of a list, or of a folder's list, or all of them, in its order."""
     file = path if path.name == VIDEO_LIST else path / VIDEO_LIST
     VideoFolder(file.parent)  # it exists
     if not file.exists():
@@ -145,7 +145,7 @@ _UNJUDGED: dict[str, Any] = {
 }
 
 
-@lru_cache(maxsize=1)  # many runs are of one set
+@lru_cache(maxsize=1)  # many runs share one set
 def annotations_hash(annotations: tuple[Video, ...]) -> str:
     """Return the SHA-256 (hex) of the judged parts: index, tags, events, elements."""
     digest = hashlib.sha256()
@@ -176,8 +176,8 @@ def benchmark_folder(name: str) -> Path:
 def _downloaded(pattern: str) -> Path:
     """Return the folder of the data set, with the files of a pattern.
 
-    They are downloaded once into the cache that all programs share for the hub, and resumed there.
-    InputError if that fails; MissingExtra without huggingface_hub.
+    They are downloaded once into the shared hub cache, where downloads resume. InputError if that
+    fails; MissingExtra without huggingface_hub.
     """
     with needing("downloading TUNA-1K needs huggingface_hub", "data"):
         from huggingface_hub import snapshot_download
@@ -195,14 +195,13 @@ def _downloaded(pattern: str) -> Path:
         if any(Path(folder).glob(pattern)):
             return Path(folder)
     raise InputError(
-        f"cannot be downloaded: get {pattern} of https://huggingface.co/datasets/{DATASET} and "
-        f"name the folder that it is in ({problem})",
+        f"cannot be downloaded: get {pattern} from https://huggingface.co/datasets/{DATASET} "
+        f"yourself, and name their folder instead of 'tuna' ({problem})",
         file=DATASET,
     )
 
 
 def is_benchmark(folder: Path) -> bool:
-    """Return whether a folder has the benchmark's files."""
     return any((folder / part).is_dir() for part in _PARTS.values())
 
 
@@ -218,7 +217,7 @@ def tables_of(folder: Path, name: str) -> list[Path]:
 def annotation_records(path: Path, on_fault: OnFault | None = None) -> Iterator[tuple[str, Any]]:
     """Yield the place and the record of each annotation of JSON, or of the benchmark's folder.
 
-    `on_fault` is that of `json_records`.
+    `on_fault` is as in `json_records`.
     """
     if not is_benchmark(path):
         yield from json_records(path, on_fault=on_fault)
@@ -293,7 +292,7 @@ SUFFIXES = frozenset(
 
 
 def none_found(reasons: Mapping[str, str]) -> str:
-    """Return what is wrong with a folder of videos, given the messages of `find` by index."""
+    """Describe what is wrong with a folder of videos, by the messages of `find` by index."""
     index, reason = next(iter(reasons.items()))
     which = index if len(reasons) == 1 else f"any of the {len(reasons):,} videos, such as {index}"
     return f"has no usable file for {which}: {reason}"
@@ -333,7 +332,7 @@ class VideoFolder:
             asked = asked.relative_to(first)
         file = self.path / asked
         with suppress(OSError):  # no file can have so long a name
-            # A link that leads nowhere is found, too: the reader's error says where it leads.
+            # A broken link is found, too: the reader's error shows its target.
             if file.is_file() or (file.is_symlink() and not file.exists()):
                 return file
         # A name with a folder means that folder; a bare name any folder, this one first.
@@ -431,7 +430,7 @@ class KnownVideos:
             }
             if found := exact or near:
                 return found.pop() if len(found) == 1 else None
-        # pandas writes a column of numbers with an empty cell so.
+        # pandas writes numbers like this if a cell is empty.
         whole = text.removesuffix(".0")
         return self.find(whole, column) if whole.isdigit() and whole != text else None
 
@@ -479,7 +478,7 @@ def look_alike(lacking: Iterable[str], available: Iterable[str]) -> tuple[str, s
 
 
 def hint_of(pair: tuple[str, str] | None) -> str:
-    """Return what to do about a pair of ids, to be added to a message; nothing without one.
+    """Return the advice on a pair of ids, to append to a message; empty without one.
 
     >>> hint_of(("a", "a.mp4"))
     '; "a" and "a.mp4" look alike: write the ids alike in both files'

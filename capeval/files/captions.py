@@ -47,11 +47,11 @@ COLUMNS = {
 }
 """The roles that `--columns` can name, and the known names of their columns.
 
-The index is the first that names annotated videos, the caption the only one that is there; the
-model is optional.
+The index is the first that names annotated videos, the caption the only one present; the model is
+optional.
 """
 
-# VLMEvalKit and lmms-eval begin with these where a call failed; a caption may quote them.
+# VLMEvalKit and lmms-eval record a failed call like this; a caption may quote it.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
 # Spreadsheet programs turn a caption that begins with =, +, - or @ into one of these.
 _BROKEN_FORMULAS = {"#NAME?", "#VALUE!", "#REF!", "#NULL!", "#NUM!", "#DIV/0!", "#ERROR!"}
@@ -62,7 +62,7 @@ _MOST_KEYS = 12
 
 @dataclass(frozen=True)
 class CaptionsFile:
-    """The captions of a file, and what a user should know about how it was read."""
+    """The captions of a file, and notices about how it was read."""
 
     captions: tuple[Caption, ...]
     notices: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
         what = f"the model's reasoning was removed from {counted(cleaned, 'caption')}"
         notices.append(f"{file}: {what}")
     if unclear:
-        what = "has reasoning without an end, or no caption after it; counted as not captioned"
+        what = "has unfinished reasoning, or no caption after it; counted as not captioned"
         notices.append(Loss(f"{file}: {listed(unclear)} {what}"))
     if not left:
         raise InputError("has no caption", file=file)
@@ -182,7 +182,7 @@ def _cell(value: Any) -> Any:
 def _json_records(
     path: Path, text: str, columns: Mapping[str, str], known: KnownVideos
 ) -> tuple[str, Records]:
-    """Return how JSON was read if that is worth a notice, and its records.
+    """Return a notice on how JSON was read, if needed, and its records.
 
     JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
     """
@@ -219,7 +219,7 @@ def _names_of(path: Path, names: Sequence[str], known: KnownVideos) -> tuple[str
         raise InputError(
             f"{what}; its {counted(len(names), 'row')} cannot be joined to "
             f"{counted(len(known), 'annotated video')}, and the benchmark's own evaluation "
-            "skips what it does not know; give the predictions from which it was converted",
+            "skips unknown names; give the predictions from which it was converted",
             file=path,
         )
     return f"{what}; joined in the order of the annotations", known.in_order(names) or names
@@ -443,7 +443,7 @@ def check_known(
     file: Path | str,
     ignore_unknown: bool = False,
 ) -> None:
-    """Raise `InputError` where captions have an index that others, given as --OPTION, lack.
+    """Raise `InputError` if captions have an index that others, given as --OPTION, lack.
 
     With `ignore_unknown`, only if all of them do.
     """

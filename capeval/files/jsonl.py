@@ -1,7 +1,7 @@
 """Text, JSON and JSON lines: read strictly, appended line by line, written whole or not at all.
 
-Every mistake of a file is an `InputError` of one line. Where a command is to write is checked
-before any work, so that no input is destroyed.
+Every mistake in a file is a one-line `InputError`. Output paths are checked before any work, so
+that no input is destroyed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _decoded(data: bytes, path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a regular file: reading another may never end."""
+    """Return the content of a regular file: other kinds may never end."""
     with reading():
         if path.is_file():
             return path.read_bytes()
@@ -216,7 +216,6 @@ def numbered_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[int,
 
 
 def whole_lines(path: Path) -> list[Any]:
-    """Return the values that `numbered_lines` reads."""
     return [value for _, value in numbered_lines(path)]
 
 
@@ -307,12 +306,11 @@ def as_stored(value: Any) -> Any:
 
 
 def short_hash(value: object) -> str:
-    """Return a short hash of a value's JSON."""
     return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON for a terminal: what would act on it, or reorder its text, is escaped.
+    r"""Return JSON for a terminal: control and reordering characters are escaped.
 
     >>> print(printable_json('"dog \u202e \x9b"'))
     "dog \u202e \u009b"
@@ -388,7 +386,6 @@ def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
 
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
-    """Write JSON lines atomically."""
     write_atomic(path, (dumps(value) + "\n" for value in values))
 
 
@@ -397,8 +394,8 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 # Written to in place: replacing a device with a file would break other programs.
 _OTHER_KINDS = (".csv", ".tsv", ".xlsx", ".parquet", ".md", ".tex", ".txt", ".html", ".pdf")
 _PLAIN = ("/dev/stdout", "/dev/null")
-# The files of runs, of shards too, the configuration and the cache: another run's may be there, or
-# be taken for one later. Some file systems ignore case.
+# Names of run and shard files, the configuration and the cache: an output could replace one, or be
+# mistaken for one later. Some file systems ignore case.
 _OWN = re.compile(
     r"(captions|ungenerated|responses)(\.\d+-of-\d+)?\.jsonl|judgments\.jsonl"
     r"|(manifest|judge|scores|calibrated|agreement)\.json"
@@ -411,7 +408,7 @@ def check_json(path: Path, *others: str) -> None:
     """Refuse a name for JSON that looks like another kind of file, unless it is one of `others`."""
     if path.suffix.lower() in _OTHER_KINDS and path.suffix.lower() not in others:
         kinds = ", ".join((".json", *others))
-        raise UsageError(f"--out: {path}: the result is written as {kinds}; choose such a name")
+        raise UsageError(f"--out: {path}: choose a name that ends in {kinds}")
 
 
 def check_output(
@@ -441,7 +438,7 @@ def check_output(
 def _is_read(file: Path, target: Path) -> bool:
     if not (file.exists() and target.exists()):
         return Path(os.path.realpath(file)) == target
-    # Around the working folder, earlier outputs are in it too, and may be replaced.
+    # A folder around the working folder may contain earlier outputs to replace.
     inside = file.is_dir() and not Path.cwd().is_relative_to(file.resolve())
     return file.samefile(target) or (inside and target.is_relative_to(file.resolve()))
 

@@ -54,7 +54,6 @@ from capeval.text import complaint, listed, nearest, normalised, shown, storable
 
 
 def judgment_line(judgment: Judgment) -> dict[str, Any]:
-    """Return a judgment as its line in the file."""
     return judgment.model_dump(mode="json")
 
 
@@ -86,7 +85,6 @@ def load_judgments(
 
 
 def judgment_lines(path: Path, data: bytes | None = None) -> Iterator[Judgment]:
-    """Yield every judgment of a file, in its order."""
     for _, value in numbered_lines(path, data):
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
@@ -109,18 +107,15 @@ def judgment_lines(path: Path, data: bytes | None = None) -> Iterator[Judgment]:
 
 
 def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:
-    """Write the whole file atomically."""
     write_jsonl(path, map(judgment_line, judgments))
 
 
 def caption_hash(caption: Caption) -> str:
-    """Return a short hash of a caption's text."""
     return short_hash(caption.caption)
 
 
 @lru_cache(maxsize=20_000)  # many runs are of one set
 def reference_hash(annotation: Annotation) -> str:
-    """Return a short hash of the annotated events and elements."""
     return short_hash(
         [[e.event, *(v.content for v in e.visual_elements)] for e in annotation.events]
     )

@@ -64,9 +64,9 @@ def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _HumanFile:
-    """What human files have in common: the `keys` of captions or labels, and the columns.
+    """Common to human files: the `keys` of captions or labels, and the columns.
 
-    `columns` has the file's own column by the name that capeval has for it.
+    `columns` has the file's own columns by capeval's names.
     """
 
     file: Path
@@ -366,7 +366,7 @@ class MetricScores:
         )
 
     def leave_out_changed(self, now: Mapping[Key, str]) -> None:
-        """Treat scores of captions whose text has another hash now as missing."""
+        """Treat scores of captions whose text has changed as missing."""
         for key, measured in self.captions.items():
             if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
                 self.missing[key] = (
@@ -376,7 +376,7 @@ class MetricScores:
 
 @dataclass(frozen=True)
 class MetricFile:
-    """The metrics of a file, the names of all its columns, and the columns that are used."""
+    """The metrics of a file, the names of all its columns, and the used columns."""
 
     metrics: list[MetricScores]
     header: tuple[str, ...]

@@ -40,7 +40,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WORKBOOK = (b"PK", b"\xd0\xcf\x11\xe0")
 _PARQUET = b"PAR1"
 
-# A spreadsheet would run a cell that begins so as a formula (OWASP: CSV injection).
+# A spreadsheet would run such a cell as a formula (OWASP: CSV injection).
 _FORMULA = r"\s*[=+\-@＝＋－＠|%]"
 _ESCAPED = re.compile(rf"'+{_FORMULA}")
 _LIVE = re.compile(rf"'*{_FORMULA}")
@@ -91,7 +91,7 @@ class FileTable:
     """The rows of a file below its header, as cells by column, with their places, such as "line 3".
 
     With `is_escaped`, an apostrophe may keep a cell from being a formula. `fractions` are the
-    columns of a workbook in which a number is no whole one, or a date.
+    columns of a workbook with a date or a number that is not whole.
     """
 
     file: Path
@@ -198,7 +198,7 @@ class FileTable:
 
 
 def check_all_found(mapped: Mapping[str, str], headers: Mapping[Any, Collection[str]]) -> None:
-    """Refuse a mapping of a column that is in none of some files; `headers` are by file."""
+    """Refuse a mapped column that no file has; `headers` are by file."""
     names = list(dict.fromkeys(name for header in headers.values() for name in header))
     for role, name in mapped.items():
         if name not in names:
@@ -219,7 +219,6 @@ def escape(text: str) -> str:
 
 
 def csv_of_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -237,7 +236,7 @@ def unescape(text: str) -> str:
 
 
 def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> tuple[str, ...]:
-    """Return a notice of the columns of a file that are not used, if any."""
+    """Return a notice of the unused columns of a file, if any."""
     rest = [shown(name) for name in header if name not in {*read}]
     noun = "column" if len(rest) == 1 else "columns"
     return (f"{file}: ignores the {noun} {listed(rest, _MOST_NAMED)}",) if rest else ()
@@ -353,7 +352,7 @@ def _text(value: Any) -> str:
 
 
 def _of_rows(path: Path, rows: Sequence[Sequence[str]], places: Sequence[str]) -> FileTable:
-    """Return a table of rows of text, the first of which is the header; short rows are padded."""
+    """Return a table of rows of text, the first being the header; short rows are padded."""
     if len(rows) < 2:
         raise InputError("has no rows below its header", file=path)
     header = [name.strip() for name in rows[0]]

@@ -1,6 +1,6 @@
 """Prompt sets, and the reply contract: what is shown to a chat model, and how replies are read.
 
-What is shown is numbered and answered in these numbers: the segments of the caption at which events
+Items are numbered, and replies use these numbers: the segments of the caption at which events
 start, pairs of events, pairs of an element and a label. So events are spans of the caption. Every
 id is present once and in range, and every label is from the closed set; anything else is a
 `ReplyError`.
@@ -97,7 +97,7 @@ class PromptSet:
     """Three templates; `hash` is the SHA-256 of the files in use.
 
     With `explain`, `classify` is the template that also asks for reasons. The benchmark's own
-    prompts are `published`, which are answered in another form.
+    prompts are `published`, with another reply format.
     """
 
     name: str
@@ -236,7 +236,7 @@ class Contract:
     """Segments, events and elements are numbered from 1, and shown one per line.
 
     With `explain`, each label has a line of reasoning before it. `schemas` are the JSON schemas
-    that an endpoint may enforce. What a reader of replies repairs is added to `notes`.
+    that an endpoint may enforce. Repairs of replies are added to `notes`.
     """
 
     prints_python = False
@@ -257,13 +257,13 @@ class Contract:
         }
 
     def max_tokens(self, stage: Stage, items: int) -> int:
-        """Return the longest reply, in tokens, to so many segments, events or elements."""
+        """Return the maximum reply tokens for `items` segments, events or elements."""
         reasons = 80 * items if self._explain and stage == "classify" else 0
-        # Four times what is expected: some models write JSON on many lines.
+        # Four times the estimate: some models write JSON on many lines.
         return 128 + {"split": 8, "match": 16, "classify": 28}[stage] * items + reasons
 
     def reply_tokens(self, stage: Stage, items: int) -> int:
-        """Return the expected tokens of a reply about so many items; see docs/prompts.md."""
+        """Return the expected tokens of a reply about `items` items; see docs/prompts.md."""
         reasons = 22 * items if self._explain and stage == "classify" else 0
         return 8 + {"split": 2, "match": 4, "classify": 7}[stage] * items + reasons
 
@@ -463,5 +463,4 @@ class PublishedContract(Contract):
 
 
 def contract_of(prompts: PromptSet) -> Contract:
-    """Return the contract of a prompt set."""
     return PublishedContract() if prompts.published else Contract(explain=prompts.explain)

@@ -92,8 +92,8 @@ class JudgedRuns(RunScores):
 class PlannedRun:
     """A run to judge, which `lock` locks.
 
-    `work` and `plan` hold all texts. Where several runs wait for their turn, both are made again
-    in it: the texts of hundreds of runs may not fit in memory.
+    `work` and `plan` hold all texts. If several runs are waiting, both are made again at their
+    turn: the texts of hundreds of runs may not fit in memory.
     """
 
     target: Target
@@ -133,14 +133,13 @@ class JudgingSession(LongWork[Judged]):
         return self.expected(todo, stages)
 
     def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
-        """Lock and plan a run, and announce what the user should know before it is judged."""
         work = JudgingWork(target, self.opened, self._options)
         plan, lock = locks.begin(work)
         self._report(work, plan)
         return PlannedRun(target, lock, work, plan), plan
 
     def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
-        """Return the captions to judge by run, and what the stages take, as an estimate."""
+        """Return an estimate: the captions to judge by run, and the usage of the stages."""
         usage, judge = sum(stages.values(), Usage()), self.opened.judge
         lines = [f"{name}: {counted(count, 'caption')} to judge" for name, count in todo.items()]
         lines += [
@@ -159,9 +158,9 @@ class JudgingSession(LongWork[Judged]):
         return self.estimate(usage, lines, details, [*todo])
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Judged]]:
-        """Judge the runs and yield the result of each; the last two may have been stopped.
+        """Judge the runs and yield the result of each; the last two may be incomplete.
 
-        The next one is begun while the last captions of the former are judged.
+        The next run starts while the last captions of the previous one are judged.
         """
         work = partial(self.judged, progress)
         async with self.opened.running(self._todo > 0):
@@ -206,7 +205,6 @@ class JudgingSession(LongWork[Judged]):
         return JudgedRuns(results, known_agreement(own, self._on_notice) if own else None)
 
     def _report(self, work: JudgingWork, plan: JudgingPlan) -> None:
-        """Announce what is judged again, and by whom."""
         source = work.source
         if plan.replaced is not None and source.run:
             self._report_replaced(work, source.run, plan.replaced)
@@ -229,9 +227,9 @@ class JudgingSession(LongWork[Judged]):
         if others and not own.has_verdicts() and (alike or not is_named):
             why = f" ({self.opened.reasons[0]})" if self.opened.reasons else ""
             notice = (
-                f"{source.name}: already judged by {listed(others)}; "
-                f"{self.opened.judge.title} is a different judge and judges every caption{why}; "
-                "the verdicts of both are kept"
+                f"{source.name}: already judged by {listed(others)}. Now another judge, "
+                f"{self.opened.judge.title}{why}, judges every caption; the verdicts of both "
+                "judges are kept"
             )
             # The lexical baseline costs nothing.
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))
@@ -271,7 +269,7 @@ async def open_judging(
 
 
 def targets_of(options: RunOptions) -> Targets:
-    """Return what finds the targets of a judge's options."""
+    """Return the finder of the targets of a judge's options."""
     annotations = options.annotations
     path = str(annotations) if isinstance(annotations, str | Path) else None
     o = options
@@ -279,7 +277,6 @@ def targets_of(options: RunOptions) -> Targets:
 
 
 def _target(options: JudgeOptions) -> Target:
-    """The one target of `capeval.judge`."""
     captions, annotations = options.captions, options.annotations
     if isinstance(captions, str | Path):
         if annotations is not None and not isinstance(annotations, str | Path):

@@ -49,7 +49,7 @@ DEFAULT_MODEL = "gpt-6-luna"
 """The cheapest of OpenAI's models without an announced end."""
 
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-# Enough to judge with the old and the new judge, and to have the result looked at.
+# Enough to judge with both the old and the new judge, and to review the result.
 WARNED_DAYS = 90
 
 
@@ -82,12 +82,12 @@ def default_judge(
         if not offline:
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url "
-                "(of eval: --judge-url), or use the baseline that only compares words with "
-                "--judge lexical"
+                "(--judge-url of `capeval eval`), or use the baseline that only compares words "
+                "with --judge lexical"
             )
     if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return None, "the only model of this endpoint"
-    return DEFAULT_MODEL, "the default; published scores were made by gpt-4o-2024-08-06"
+    return DEFAULT_MODEL, "the default model; the published scores are by gpt-4o-2024-08-06"
 
 
 def entry_for(model: str, base_url: str) -> JudgeModel | None:
@@ -101,9 +101,9 @@ def entry_for(model: str, base_url: str) -> JudgeModel | None:
 
 
 def ending(model: str, entry: JudgeModel | None) -> Loss | None:
-    """Return the notice about a judge that ends soon, or has ended, else None.
+    """Return the notice about a judge that is or will be retired, else None.
 
-    It is a `Loss`: after that day, a run that is not finished cannot be, and no score can be
+    It is a `Loss`: after that day, an unfinished run cannot be finished, and no score can be
     compared with a new one by the same judge.
     """
     if entry is None or entry.days_left is None or entry.days_left > WARNED_DAYS:
@@ -112,14 +112,13 @@ def ending(model: str, entry: JudgeModel | None) -> Loss | None:
         return Loss(retired(model, entry))
     new = f"its provider recommends --judge {entry.successor}" if entry.successor else "any other"
     return Loss(
-        f"the judge {model} ends in {counted(entry.days_left, 'day')}, on {entry.shutdown}: finish "
-        "its runs by then; to compare with another judge later, judge a sample with both before "
-        f"({new})"
+        f"the judge {model} retires in {counted(entry.days_left, 'day')}, on {entry.shutdown}: "
+        "finish its runs by then; to compare with another judge later, judge a sample with both "
+        f"before ({new})"
     )
 
 
 def retired(model: str, entry: JudgeModel) -> str:
-    """Return what to do about a retired judge."""
     new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
     return (
         f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
@@ -137,9 +136,9 @@ class OpenJudge:
     prompts: PromptSet | None = None
     """The templates of a chat model; None for any other judge."""
     reasons: tuple[str, ...] = ()
-    """Why it is this judge, where the user did not name it; for the beginning of a run."""
+    """The reason for this judge, if the user named none; shown as a run begins."""
     thinks: bool = False
-    """Whether it reasons, as far as is documented: that is paid for, and no part of an estimate."""
+    """Whether it is documented to reason: reasoning is billed, but not in the estimate."""
     under_way: UnderWay = field(default_factory=UnderWay)
     """The captions that it judges now, of all runs."""
     running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
@@ -147,7 +146,6 @@ class OpenJudge:
 
     @property
     def title(self) -> str:
-        """The judge in words, and why it is this one."""
         return "; ".join((self.judge.title, *self.reasons))
 
     def folder_in(self, run: RunFolder) -> JudgeFolder:
@@ -229,7 +227,7 @@ def open_chat(o: ChatOptions, *, offline: bool) -> AbstractAsyncContextManager[C
     Raises
     ------
     UsageError
-        No endpoint is configured, or the model is none.
+        No endpoint is configured, or no chat model.
     """
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
@@ -250,7 +248,7 @@ async def _opened(
 ) -> AsyncIterator[Chat]:
     """Open a chat model, by default the endpoint's only one.
 
-    A notice says that the model ends soon, or has ended.
+    A notice says if the model is or will be retired.
     """
     async with open_asker(
         o, key, keeps_replies=keeps_replies, server=server, on_notice=o.on_notice
@@ -258,7 +256,7 @@ async def _opened(
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)
-        # A client of the user's own, as in tests, retires no model.
+        # A user's own client, as in tests, retires no model.
         if notice is not None and o.client is None:
             o.on_notice(notice)
         effort, why_effort = _effort(o.reasoning, entry)
@@ -276,18 +274,18 @@ async def _opened(
 
 
 def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None, str]:
-    """Return the reasoning effort to ask a model for, and why, where the user did not say so."""
+    """Return the reasoning effort for a model, and the reason if the user did not choose it."""
     if reasoning is not None:
         return (None if reasoning == MODELS_OWN else reasoning), ""
     least = entry.least_effort if entry else None
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "the least effort that it takes (--reasoning sets another)" if least else ""
+    return least, "its lowest effort (--reasoning sets another)" if least else ""
 
 
 def captions_at_once(calls: int) -> int:
-    """Return how many captions are judged at the same time with so many calls.
+    """Return how many captions are judged at the same time with `calls` calls.
 
-    There are half as many again as calls: while the reply about one caption is read and stored,
+    There are half as many again as calls. While the reply about one caption is read and stored,
     another caption's request is sent.
     """
     return calls + calls // 2
@@ -312,7 +310,7 @@ def configured_names(file: Path) -> dict[str, str]:
 
 T = TypeVar("T")
 
-# Enough to know a model by; after so few, a run has hardly cost anything.
+# Enough to assess a model, and few enough that a run has cost little.
 FIRST_REPLIES = 20
 
 
@@ -395,7 +393,7 @@ class _Stages:
     async def split(self, caption: str) -> list[str]:
         found = segments(caption)
         if len(found) == 1:
-            return [caption.strip()]  # one segment is one event, so that nothing need be asked
+            return [caption.strip()]  # one segment is one event: no call is needed
         return await self._ask(
             "split",
             {"caption": self.contract.show_caption(caption)},

@@ -1,4 +1,4 @@
-"""Judging a set of captions: what is left, what it costs, all repeats of each, and the files."""
+"""Judge a set of captions: the remaining work, its cost, the repeats and the files."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Lengths:
         self._element = (shown - self._part) / _MANY
 
     def expected(self, annotation: Annotation, caption: str, repeats: int) -> dict[Stage, Usage]:
-        """Return what the stages are expected to take, as if all events were matched in order."""
+        """Return the expected usage of the stages, as if all events were matched in order."""
         text, references = size(caption), len(annotation.events)
         events = max(1, len(_SENTENCE.findall(caption)))
         pieces = max(events, text // _SEGMENT)
@@ -194,7 +194,7 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         self.folder: JudgeFolder | None = None
         """The judge's folder; captions in memory have none."""
         self.unchanged: str | None = None
-        """The run's fingerprint, if a plan found that its files are as judging left them."""
+        """The run's fingerprint, if a plan found its files unchanged since judging."""
         self._lines: dict[str, Judgment] = {}
         self._judgments: list[Judgment] = []
 
@@ -203,7 +203,6 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         return run.locked() if run else nullcontext()
 
     def plan(self) -> JudgingPlan:
-        """Load the captions and compare them with the stored verdicts."""
         o, judge = self._options, self._opened.judge
         self.source = source = self.target.load()
         replaced = source.check()
@@ -249,7 +248,6 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
     def _expected(
         self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]
     ) -> dict[Stage, Usage]:
-        """Return what is expected of each stage; stored repeats cost nothing."""
         prompts = self._opened.prompts
         if prompts is None:
             return {}
@@ -264,7 +262,6 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         return total
 
     def create(self, plan: JudgingPlan) -> None:
-        """Write the run's captions and manifest, and who judges it."""
         self.source.store()
         if self.folder:
             self.folder.write_judge(self._about(self.unchanged))
@@ -293,8 +290,8 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
     async def perform(self, plan: JudgingPlan, record: Callable[[Judgment], None]) -> None:
         """Judge what the plan lists.
 
-        Under a cost cap, only as many captions are begun as can be finished: the calls of a caption
-        that is not are paid for without a verdict.
+        Under a cost cap, only as many captions are started as can be finished: calls for an
+        unfinished caption cost money without a verdict.
         """
         meter = self._opened.meter
         cost = meter.cost(self._opened.judge.name, sum(plan.expected.values(), Usage()))

@@ -3,7 +3,7 @@
 It compares stems of words. A caption is cut into pieces, each piece is matched in order to the
 annotated event that has most of its words, and an element is entailed if the pieces of its event
 have at least half of its words. Words that exclude each other, such as "left" and "right", make a
-contradiction. Whoever changes a rule or a word here changes verdicts: give `RULES` a new number.
+contradiction. Any changed rule or word here changes verdicts: give `RULES` a new number.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _OPPOSITES = """
 _FUNCTION = frozenset(_FUNCTION_WORDS.split())
 
 Words = frozenset[str]
-"""The stems of the words of a text that say something."""
+"""The stems of a text's content words."""
 
 
 # Not `snowballstemmer.stemmer`: where PyStemmer is installed, that is another program.
@@ -176,8 +176,8 @@ def align(pieces: Sequence[Words], events: Sequence[Words]) -> list[int | None]:
     """Return the event (from 0) of each piece, or None, so that pieces share most words in order.
 
     Events never decrease along the pieces (TUNA, 4.1); several pieces may share one. The score of a
-    piece is the share of its words that the event has. A word counts the less, the more events have
-    it. Time grows with pieces x events.
+    piece is the share of its words that the event has. Words that are in many events count less.
+    Time grows with pieces x events.
 
     >>> left, right, dog = (frozenset({word}) for word in ("left", "right", "dog"))
     >>> align([left, dog, right], [left, right])
@@ -214,7 +214,7 @@ def _share(piece: Words, event: Words, having: Counter[str]) -> float:
 
 
 def _extents(texts: Sequence[Words]) -> list[tuple[float, float]]:
-    """Return where each text begins and ends in all of them together, from 0 to 1."""
+    """Return each text's start and end in the joined texts, from 0 to 1."""
     ends = [*accumulate(map(len, texts), initial=0)]
     return [(start / max(ends[-1], 1), end / max(ends[-1], 1)) for start, end in pairwise(ends)]
 

@@ -53,17 +53,17 @@ MODELS_OWN = "default"
 
 @declares
 class JudgingOptions(EndpointOptions):
-    """Which judge judges, and within which limits.
+    """The judge and its limits.
 
     Parameters
     ----------
     judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
         judge of an installed package. By default gpt-6-luna, or the server's only model.
-    explain : Ask for reasons, which `inspect` shows. Counts as another judge.
+    explain : Ask for reasons, which `capeval inspect` shows. This counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
-        counts as another judge. By default the least, where it is known.
+        counts as another judge. By default the least, if known.
     progress : Receives the status after every video.
-    on_notice : Called with one line for each notice, such as that a judge is retired soon.
+    on_notice : Called with one line for each notice, such as a judge's coming retirement.
     """
 
     _: KW_ONLY
@@ -84,13 +84,13 @@ class JudgingOptions(EndpointOptions):
 
 @declares
 class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
-    """Which runs or captions are judged, besides their names.
+    """The options of the runs or captions to judge.
 
     Parameters
     ----------
-    annotations : A file, tuna or sample. By default the run's.
-    run : The captions file's run. By default its stem.
-    columns : The columns of captions: index=clip,caption=text.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
+    run : The run that a captions file becomes. By default the file's name, without its ending.
+    columns : Columns that are not called index, caption and model: index=clip,caption=text.
     replace_captions : Replace the run's captions with the file's; the former are kept.
     """
 
@@ -120,7 +120,7 @@ class _Captions:
 
 @declares
 class JudgeOptions(RunOptions, _Captions):
-    """What is judged, by which judge, and within which limits: see `help(capeval.judge)`.
+    """The captions, the judge and its limits: see `help(capeval.judge)`.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class JudgeCommandOptions(RunOptions):
 
 @dataclass
 class Tally(Asked):
-    """What judging one caption took, also where it fails; `stage` is the stage that began last."""
+    """The usage of judging one caption, even if it fails; `stage` is the last stage begun."""
 
     stage: str = ""
 
@@ -169,7 +169,7 @@ Found = Verdict | Mapping[str, Any]
 
 
 class CaptionJudge(Protocol):
-    """What a judge must have; `docs/extending.md` has an example.
+    """The interface of a judge; `docs/extending.md` has an example.
 
     `name` is name and version, such as `my-judge-1`; it names the judge's folder in a run. Scores
     of a judge that `is_baseline` are not to be reported. `judge(annotation, caption)` returns a
@@ -184,7 +184,7 @@ class CaptionJudge(Protocol):
     - `identity`: strings that two verdicts must share to count as one result, such as versions
       and settings; name and prompts are always part of it
     - `concurrency`: how many captions it judges at the same time; by default 1
-    - `description`: a few words after its name where a run begins
+    - `description`: words shown after its name as a run begins
     """
 
     @property
@@ -196,7 +196,7 @@ class CaptionJudge(Protocol):
 
 
 class PreparedJudge(ABC):
-    """A judge as the pipeline runs it, with all attributes; see `CaptionJudge` for what they mean.
+    """A judge as the pipeline runs it, with all attributes; `CaptionJudge` explains them.
 
     `endpoint` is the name that is configured for its address, and `reasoning` the effort that a
     chat model is asked for; both are None without one.

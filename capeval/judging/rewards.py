@@ -35,14 +35,14 @@ _Key = tuple[str, str]
 _ByType = Mapping[str, VideoScore]
 
 KEPT = 10_000
-"""How many scores are kept in memory: a long training must not grow."""
+"""The scores kept in memory, limited for long training runs."""
 _IN_A_ROW = 10
-"""So many failures in a row are no accident, and training must not go on without rewards."""
+"""This many failures in a row end training, which must not go on without rewards."""
 
 
 @declares
 class RewardOptions(JudgingOptions):
-    """Which judge scores captions of which videos.
+    """The judge and the videos of the captions.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class RewardOptions(JudgingOptions):
 
 @dataclass(frozen=True)
 class RewardCounts:
-    """How many captions were scored, were left unscored, and had been scored before."""
+    """The numbers of captions scored, left unscored, and scored before."""
 
     scored: int = 0
     unscored: int = 0
@@ -68,7 +68,7 @@ class RewardCounts:
 class Judge:
     """A judge that is opened once and scores any number of captions of annotated videos.
 
-    It works in an event loop and thread of its own, from any thread or notebook. It opens with the
+    It has its own event loop and thread, and works in any thread or notebook. It opens with the
     first caption, so that a process may fork before. No run is written, and replies are stored only
     in the file `cache`, if it is given. The parameters are those of `capeval.judge`, and
     `max_words`: the reward of a longer caption is multiplied by `max_words` / its words.
@@ -102,7 +102,7 @@ class Judge:
         measure: Measure = "f1",
         type: ElementType | Literal["all"] = "all",  # noqa: A002 - as in scores.json
     ) -> list[float | None]:
-        """Return a measure of each caption, from 0 to 1; None where it could not be judged.
+        """Return a measure of each caption, from 0 to 1; None if it could not be judged.
 
         It is None too where the video has no elements of the type. `indices` are the captions'
         videos; many captions of one video are allowed, and the same text is judged once.
@@ -148,14 +148,13 @@ class Judge:
 
     @property
     def spent(self) -> Spent:
-        """The tokens and US dollars that the judge's calls took so far."""
         if not self._opened.done() or self._opened.exception():
             return Spent()
         meter = self._opened.result().meter
         return Spent(meter.usage, meter.spent)
 
     def close(self) -> None:
-        """Close the connections; what is being judged is given up."""
+        """Close the connections; judging in progress is abandoned."""
         with self._lock:
             if self._thread and self._process == os.getpid():
                 self._end()
@@ -185,7 +184,7 @@ class Judge:
                 near = nearest(index, [*self._annotations])
                 raise UsageError(f"the annotations have no video {shown(index)}{near}")
             if not isinstance(text, str):
-                raise UsageError(f"a caption of {index} is no text: {shown(text)}")
+                raise UsageError(f"a caption of {index} is not text: {shown(text)}")
         return asyncio.run_coroutine_threadsafe(self._scored(keys), self._begun())
 
     # ---- In the thread of the judge --------------------------------------------------------------

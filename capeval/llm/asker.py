@@ -52,7 +52,7 @@ T = TypeVar("T")
 FormT = TypeVar("FormT", bound=ReplyForm)
 Check = Callable[[ChatReply], T]
 
-# Characters, far more than any answer has: a model that ran away did not end where it should have.
+# Characters, far more than any answer has: a longer reply is from a runaway model.
 LONGEST_REPLY = 200_000
 # Seconds. Nothing that is known from an earlier call waits longer for the list of models.
 LISTING_SECONDS = 10.0
@@ -65,9 +65,9 @@ QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
 class Asker:
     """Asks a client through a cache and counts on a meter.
 
-    The `endpoint` is asked for its list of models, without which a model's name is all that is
-    known of it; and it gets a small call before the first real one with a model, an effort and
-    settings of a video, so that a cached run needs none.
+    The `endpoint`'s list of models identifies a model's weights. The endpoint gets a small call
+    before the first with a model, an effort and settings of a video, so that a cached run needs
+    none.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Asker:
         self._server = server
         self.base_url = public_url(base_url)
         self._endpoint = endpoint
-        # Conversations under way, by the key of their first request.
+        # Conversations in progress, by the key of their first request.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._weights: dict[str, Weights] = {}
         self._paid: set[str] = set()
@@ -107,8 +107,8 @@ class Asker:
     async def weights(self, model: str) -> str:
         """Return what the endpoint says of a model's weights, empty if nothing; asked once.
 
-        If it cannot be asked, it is what it said at the last call: stored replies are found by it,
-        and new ones, which may be of other weights, are refused.
+        If it cannot be asked, its last answer is used: stored replies are found by it, and new
+        ones, which may be from other weights, are refused.
         """
         if model not in self._weights:
             async with self._preflight_turn:
@@ -154,7 +154,7 @@ class Asker:
         """Return the result of `check` on a reply; if it raises `ReplyError`, ask again.
 
         With `whole` False a reply that was cut off at the token limit is checked as any other, and
-        so is an empty one with `may_be_empty`. A request that is under way is waited for, and its
+        so is an empty one with `may_be_empty`. An equal request in progress is awaited, and its
         replies come from the cache.
 
         Raises `ReplyBroken` after `attempts` replies, `ReplyRefused` where the model declines,
@@ -201,14 +201,14 @@ class Asker:
                 asked = identify(request, self.base_url, weights)
 
     async def only_model(self, option: str) -> str:
-        """Return the endpoint's only model; raises `UsageError` where `option` must name one."""
+        """Return the endpoint's only model; raises `UsageError` if `option` must name one."""
         models = await self.models()
         if len(models) == 1:
             return models[0]
         raise UsageError(f"name one of the endpoint's models with {option}{listed(models)}")
 
     async def models(self) -> tuple[str, ...]:
-        """Return the models that the endpoint lists, none without one; raises `EndpointRefused`."""
+        """Return the endpoint's models, none without a list; raises `EndpointRefused`."""
         return await self._endpoint.models() if self._endpoint else ()
 
     async def _reply(
@@ -267,7 +267,7 @@ def _must_be_an_answer(reply: ChatReply, *, may_be_empty: bool) -> None:
 
 
 def _refuse_cut(reply: ChatReply, request: ChatRequest, check: Check[Any]) -> None:
-    """Raise `Incomplete` if a reply was cut off that is right so far, `ReplyError` otherwise."""
+    """Raise `Incomplete` for a cut-off reply that is valid so far, `ReplyError` otherwise."""
     cut = f"the reply was cut off at {reply.usage.output_tokens or request.max_tokens} tokens"
     rest = after_thinking(reply.text)
     # Reasoning used up the tokens. A loop of blanks is no reasoning.
@@ -286,12 +286,12 @@ def _refuse_cut(reply: ChatReply, request: ChatRequest, check: Check[Any]) -> No
 
 
 def listed(models: Sequence[str]) -> str:
-    """Return the last words of a message: the models that an endpoint has."""
+    """Return the end of a message: the models that an endpoint has."""
     return f"; it has {', '.join(models[:20])}" if models else ""
 
 
 def key_for(o: EndpointOptions, missing: str, *, offline: bool = False) -> str | None:
-    """Return the key for an endpoint; raises `no_key(missing)` where OpenAI's API needs one."""
+    """Return the key for an endpoint; raises `no_key(missing)` if OpenAI's API needs one."""
     key = o.api_key or os.environ.get("OPENAI_API_KEY") or None
     if not (key or offline or o.client is not None) and endpoint_url(o.base_url) == DEFAULT_URL:
         raise no_key(missing)
@@ -350,7 +350,7 @@ class Chat:
     """A chat model that is asked, with the `reasoning` effort, about `concurrency` items at a time.
 
     `endpoint` is the name that is configured for its address; `weights` what the endpoint says of
-    them; `why` and `why_reasoning` say why they were chosen, where the user did not say so.
+    them; `why` and `why_reasoning` give the reasons for choices that the user did not make.
     """
 
     asker: Asker
@@ -365,7 +365,6 @@ class Chat:
 
     @property
     def identity(self) -> str:
-        """What names the model in a signature."""
         return "@".join(filter(None, (self.model, self.endpoint, self.reasoning, self.weights)))
 
     @property
@@ -379,7 +378,7 @@ class Chat:
 class ChatQuestion(Generic[FormT]):
     """One question, and the form of its reply.
 
-    `stage` begins its notes. A reply that only repeats one of the texts of `material` is no answer.
+    `stage` begins its notes. A reply that only repeats a text of `material` is not an answer.
     """
 
     stage: str
@@ -437,7 +436,7 @@ class Asked:
 async def ask_chat(
     chat: Chat, question: ChatQuestion[FormT], asked: Asked, read: Callable[[FormT], T]
 ) -> T:
-    """Return what `read` makes of the reply in its form; it is asked for up to three times.
+    """Return the result of `read` on a reply in its form; asks up to three times.
 
     ReplyBroken if the last reply was not in the form either, or was refused by `read` with
     `ReplyError`; ReplyRefused if the model declines.
@@ -489,7 +488,7 @@ _CERTAIN = ("root", "digest")
 
 
 def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
-    """Return what a list of models says of the weights of a model; an only model has any name.
+    """Return a model's weights according to a list of models; a sole model has any name.
 
     Entries of one name that differ, as a router of several servers lists them, say nothing.
 
@@ -516,7 +515,7 @@ def _weights(record: Mapping[str, Any]) -> Weights:
 
 
 def _without_folder(text: str) -> str:
-    """Return the end of a path, as folders are private, and a hash of it all."""
+    """Return the end of a path (folders are private) and a hash of the whole."""
     if "/" not in text or re.fullmatch(r"\w[\w.-]*/[\w.-]+", text):
         return text
     last = text.partition("?")[0].rstrip("/").rpartition("/")[2]

@@ -3,7 +3,7 @@
 A reply is `validated`; or `refused`, part of a conversation that goes on with a complaint about it;
 or `exhausted`, part of one that ended without a value: kept for inspection, never served.
 
-A reply is written where it arrives, which takes a tenth of a millisecond: a process that is killed
+A reply is written when it arrives, which takes a tenth of a millisecond: a process that is killed
 pays again only for calls in flight. A file that cannot be used never stops a run: calls go
 uncached, and one notice says so.
 """
@@ -31,24 +31,24 @@ CREATE TABLE IF NOT EXISTS replies (
     request TEXT NOT NULL, reply TEXT NOT NULL)
 """
 # Another process writes for milliseconds, and all calls of this one wait meanwhile. After that,
-# replies are kept in memory, and written with one that comes later.
+# replies are kept in memory, and written with a later one.
 BUSY_SECONDS = 0.3
 RETRY_SECONDS = 3.0
 LONG_DATA_URL = 1000
 
 STATE_NAMES = {
     "validated": "accepted",
-    "refused": "not accepted, and asked again",
-    "exhausted": "not accepted, and the caption left out",
+    "refused": "rejected, and asked again",
+    "exhausted": "rejected for the last time; the item was left out",
 }
-"""What became of a reply, by its stored state."""
+"""The outcome of a reply, by its stored state."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
     """A request to one endpoint as the cache knows it; long data URLs are replaced by a hash.
 
-    `text` is canonical JSON; `key` is made of the SHA-256 of the messages and that of the text.
+    `text` is canonical JSON; `key` joins the SHA-256 of the messages and of the text.
     """
 
     key: str
@@ -113,7 +113,7 @@ class CacheInfo:
 
 
 class ReplyCache:
-    """The cache in the file at `path`, by default this user's, which the first reply makes.
+    """The cache in the file at `path`, by default this user's; the first reply creates it.
 
     A damaged file is moved aside. Each problem is reported once to `on_notice`.
     """
@@ -133,7 +133,7 @@ class ReplyCache:
         self._next_write = 0.0
 
     def get(self, key: str) -> tuple[ChatReply, State] | None:
-        """Return the reply that may be served for a key, and its state, which is no `exhausted`."""
+        """Return the reply to serve for a key, and its state, which is never `exhausted`."""
         if row := self._unwritten.get(key):
             text, state = row[-1], row[1]
         elif rows := self._run("SELECT reply, state FROM replies WHERE key = ?", key):
@@ -187,7 +187,7 @@ class ReplyCache:
             self._db = None
 
     def _run(self, sql: str, *values: str, writes: bool = False) -> list[Any] | None:
-        """Return the rows of a statement; None where the file cannot be used."""
+        """Return the rows of a statement; None if the file is unusable."""
         if self._db is None and not writes and not self.path.exists():
             return []
         try:
@@ -196,7 +196,7 @@ class ReplyCache:
             return self._db.execute(sql, values).fetchall()
         except (sqlite3.OperationalError, OSError) as error:  # locked, full or read-only
             how = "written" if writes else "read"
-            self._report(f"cannot be {how}: {error}; what it lacks later is paid for again")
+            self._report(f"cannot be {how}: {error}; missing replies are paid for again")
         except sqlite3.DatabaseError as error:
             self._disconnect()
             now = time.strftime("%Y%m%d-%H%M%S")

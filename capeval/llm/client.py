@@ -99,7 +99,7 @@ def endpoint_url(base_url: str | None) -> str:
 
 @declares
 class EndpointOptions(CallOptions):
-    """Which server of models is called.
+    """The model server to call.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class ServeOptions(EndpointOptions):
 
     Parameters
     ----------
-    serve : Start the model's server, then end it.
+    serve : Start a server for the model, and stop it when the work is done.
     gpus : With --serve: share the work among N GPUs.
     on_notice : Called with one line for each notice.
     """
@@ -139,7 +139,7 @@ class ServeOptions(EndpointOptions):
 
 @declares
 class ChatOptions(EndpointOptions):
-    """Which chat model is asked.
+    """The chat model to ask.
 
     Parameters
     ----------
@@ -219,7 +219,6 @@ class OpenAIChatClient:
             self._connection = None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Make one call, however many attempts it takes; raises `EndpointError`."""
         attempts = self._retrying(self._attempts, self._patience, LONGEST_WAIT)
         try:
             reply = await self._persist(request, attempts)
@@ -257,7 +256,7 @@ class OpenAIChatClient:
         except RequestRefused as error:
             what, advice = "any request: ", ""
             if reasoning is not None and "reasoning" in str(error).lower():
-                # It is never left off: with another effort, the judge would be another.
+                # It is never left off: with another effort, it is a different judge.
                 advice = f"; it was asked with --reasoning {reasoning}: choose another, or default"
             if media is not None and "media_io_kwargs" in str(error):
                 what = f"frames as a video; {VIDEO_ADVICE}: "
@@ -303,7 +302,7 @@ class OpenAIChatClient:
             message = self._explained(failure, request.model)
             if is_first and failure.about_model:
                 message += await self._nearest(request.model)
-            # A model that is unknown says nothing about the others.
+            # An unknown model says nothing about the others.
             self._refused[request.model if failure.about_model else None] = message
             raise EndpointRefused(message) from None
         return reply
@@ -344,7 +343,7 @@ class OpenAIChatClient:
             return reply
 
     async def _negotiate(self, request: ChatRequest) -> ChatReply:
-        """Ask with one parameter less, or fewer tokens, as long as the endpoint refuses them."""
+        """Retry without a parameter, or with fewer tokens, while the endpoint refuses them."""
         discarded = Usage()
         most = MOST_TOKENS
         while True:
@@ -445,11 +444,10 @@ class OpenAIChatClient:
 def retrying(
     attempts: int, patience: float, longest: float, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncRetrying:
-    """Return what repeats one call as long as it raises `CallFailed` with the action "wait".
+    """Return a retrier that repeats a call while it raises `CallFailed` with the action "wait".
 
-    It ends after so many failures, of which throttles are none, or seconds of `patience`, which do
-    not include the wait for a turn: patience is with the endpoint. A pause has at most `longest`
-    seconds, unless the endpoint asks for more.
+    It ends after `attempts` failures, not counting throttling, or `patience` seconds, not counting
+    the wait for a turn. A pause lasts at most `longest` seconds, unless the endpoint asks for more.
     """
     from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
@@ -494,7 +492,7 @@ FLOOR = 2
 class AdaptiveLimiter:
     """Admits calls in order of arrival, up to a `limit` that adapts to the endpoint.
 
-    The limit begins at two, and doubles with as many successes as it is. When the endpoint
+    The limit begins at two, and doubles after as many successes. When the endpoint
     throttles or is too slow, it halves, once for all calls that were in flight together, down to
     two; from then on it grows by one.
     """
@@ -525,7 +523,6 @@ class AdaptiveLimiter:
             self._places.release_on_behalf_of(call)
 
     def succeeded(self, slot: int) -> None:
-        """Report that the endpoint answered the call of a slot."""
         # Calls admitted before the last halving say nothing about the present limit.
         if slot == self._halvings and self.limit < self.maximum:
             self._successes += 1

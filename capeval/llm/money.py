@@ -1,4 +1,4 @@
-"""What models cost and what is documented about them, what a run has spent, and the cap on that."""
+"""Prices and documented facts of models, the spending of a run, and its cap."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 # The efforts with which a model hardly reasons, the least first.
 LEAST: tuple[Effort, ...] = ("none", "minimal")
 
-# Before a model's first reply is in, its calls are taken to answer at this length.
+# Before a model's first reply, its replies are assumed to have this length.
 GUESSED_OUTPUT_TOKENS = 1000
 TOKENS_PER_IMAGE = 1000
 
@@ -72,7 +72,7 @@ class JudgeModel(BaseModel):
 
     @property
     def successor(self) -> str | None:
-        """The model that the provider recommends instead, and that has not ended itself."""
+        """The model that the provider recommends instead, if it is not retired itself."""
         following = find_judge(self.replacement) if self.replacement else None
         if following is not None and following.is_retired:
             return following.successor
@@ -89,7 +89,7 @@ class JudgeModel(BaseModel):
     def least_effort(self) -> Effort | None:
         """The effort to ask for by default: none or minimal reasoning, if the model would reason.
 
-        None where nothing is to be sent: the model does not reason by itself, always reasons, or
+        None if nothing is to be sent: the model does not reason by itself, always reasons, or
         takes a temperature while it does.
         """
         if self.temperature in (None, "accepted") or self.default_effort in (None, *LEAST):
@@ -99,7 +99,6 @@ class JudgeModel(BaseModel):
 
 @cache
 def judge_models() -> Mapping[str, JudgeModel]:
-    """Return the packaged entries by name."""
     tables = tomllib.loads(TABLE.read_text(encoding="utf-8"))["judges"]
     return {name: JudgeModel(name=name, **table) for name, table in tables.items()}
 
@@ -125,13 +124,13 @@ def _names_of(model: str) -> tuple[str, ...]:
 
 
 class Price(BaseModel):
-    """US dollars for a million tokens; without `cached_input`, cached tokens cost as others.
+    """US dollars for a million tokens; without `cached_input`, cached ones cost the same.
 
     >>> Price(input=2.5, cached_input=1.25, output=10).cost(Usage(input_tokens=400_000))
     1.0
     """
 
-    # TOML has the types: `input = true` is not meant.
+    # TOML has types: `input = true` is an error.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     input: float = Field(ge=0, allow_inf_nan=False)
@@ -146,7 +145,7 @@ class Price(BaseModel):
 
 
 def price_of(model: str, own: Mapping[str, Price] | None = None) -> Price | None:
-    """Return the price of a model, or None where it is not known.
+    """Return the price of a model, or None if unknown.
 
     The user's `own` prices come first; one for an undated name is that of its snapshots too.
 
@@ -161,10 +160,10 @@ def price_of(model: str, own: Mapping[str, Price] | None = None) -> Price | None
 
 @cache
 def list_price(model: str) -> Price | None:
-    """Return the list price of a model of OpenAI's for short requests, None if it is not known."""
+    """Return the list price of an OpenAI model for short requests; None if it is unknown."""
     entry = find_judge(model)
     if entry is not None and entry.serve:
-        return None  # what one's own server costs is in no list
+        return None  # a user's own server has no list price
     import genai_prices  # it takes 0.2 s to import
 
     name = model.removeprefix("openai/")
@@ -212,9 +211,9 @@ def _read(path: Path, table: str, kind: type[EntryT]) -> dict[str, EntryT]:
 class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
-    With a `cap` in US dollars, no call is admitted that would pass it, by the mean cost of the
-    admitted calls before; the short test call is not one of them. `guessed` calls reported no
-    tokens, so their cost is estimated; `too_long` ones do not fit the model's context.
+    With a `cap` in US dollars, no call is admitted that would exceed it by the mean cost of earlier
+    calls; the short test call does not count. `guessed` calls reported no tokens, so their cost is
+    estimated; `too_long` ones do not fit the model's context.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class Meter:
 
     @asynccontextmanager
     async def admit(self, request: ChatRequest) -> AsyncIterator[Callable[[ChatReply], None]]:
-        """Admit one real call for the block, whose reply is passed to the function that it gets.
+        """Admit one real call for the block, which passes its reply to the yielded function.
 
         Near the cap it waits until the cost of the calls in flight is known. Raises
         `BudgetReached`, `UsageError`.
@@ -301,7 +300,7 @@ class Meter:
             await self._ended.wait()
 
     def room_for(self, count: int, cost: float | None) -> Callable[[int], bool]:
-        """Return whether another item may be begun beside so many; `count` of them cost `cost`."""
+        """Return whether one more item may be begun beside n others; `count` items cost `cost`."""
         each = (cost or 0.0) / max(count, 1)
         return lambda begun: self.cap is None or self.spent + (begun + 1) * each <= self.cap
 

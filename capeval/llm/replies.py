@@ -50,7 +50,7 @@ class ReplySchema:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request to a chat model; what an endpoint does not accept is left off later.
+    """One request to a chat model; parameters that an endpoint rejects are left off.
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
@@ -182,11 +182,11 @@ T = TypeVar("T")
 
 
 class FormError(ReplyError):
-    """A reply from which no answer can be taken, whatever the answer is."""
+    """A reply whose form allows no answer to be read."""
 
 
 class Incomplete(ReplyError):
-    """Nothing is wrong with a reply but that more must follow."""
+    """A reply that is valid so far, but incomplete."""
 
 
 EMPTY: Final = "the reply is empty"
@@ -211,7 +211,7 @@ def read_reply(
     printed: bool = False,
     enforced: bool = False,
 ) -> tuple[T, list[str]]:
-    """Return what `read` makes of a reply's one value, and its notes.
+    """Return the result of `read` on a reply's one value, and notes.
 
     `material` are the judged texts: an answer that occurs in one is a quotation. With `printed`, a
     list as Python prints it counts as JSON; with `enforced`, the endpoint has taken the schema.
@@ -282,7 +282,7 @@ def _parsed(text: str, *, printed: bool) -> Any:
 
 
 def _printed(text: str) -> Any:
-    """Return a value as Python writes it; a comment or two strings side by side are no value."""
+    """Return a value as Python writes it; a comment or two adjacent strings are refused."""
     unusable = (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError)
     with suppress(*unusable), warnings.catch_warnings(action="ignore"):
         if len(text) <= _LONGEST_PRINTED:
@@ -322,7 +322,7 @@ def _squeezed(text: str) -> str:
 
 
 class ReplyForm(BaseModel):
-    """The keys of an object in a reply: each is there, and no other.
+    """The keys of an object in a reply: all are required, no others allowed.
 
     A key that was not requested can take the answer back ("error") or hold another one.
     """
@@ -410,12 +410,12 @@ def each_once(answers: Sequence[tuple[int, T]], count: int, what: str) -> list[T
     return [found[number] for number in range(1, count + 1)]
 
 
-# What all servers of strict schemas know: neither references nor limits of numbers.
+# Supported by all servers of strict schemas: no references or numeric limits.
 _SCHEMA_KEYS = {"type", "properties", "required", "additionalProperties", "items", "enum"}
 
 
 def schema_of(form: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a form, as far as servers take it; the form checks the rest.
+    """Return a form's JSON schema, as far as servers support it; the form checks the rest.
 
     >>> schema_of(ReplyForm)["additionalProperties"]
     False
@@ -439,7 +439,6 @@ def schema_of(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def object_of(**properties: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -448,17 +447,15 @@ def object_of(**properties: Any) -> dict[str, Any]:
     }
 
 
-# Far more than any honest reply lists; without an end, small models count for ever.
+# Far more than any honest reply lists; without a limit, small models never stop.
 MOST_ITEMS = 400
 
 
 def array_of(items: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a list."""
     return {"type": "array", "items": items, "maxItems": MOST_ITEMS}
 
 
 def pair_of(items: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a list of two."""
     return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
 
 

@@ -86,7 +86,7 @@ def find_server(
     file, gpus = config_file(), o.gpus
     where = f'serve of [{table}."{name}"] in {file}'
     if not serve:
-        raise UsageError(f"{name} has no serve command: set {where}")
+        raise UsageError(f"{name} has no serve command: omit --serve, or set {where}")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
     parser.add_argument("--api-key", nargs="*", default=[])
@@ -197,7 +197,6 @@ def _free_port() -> int:
 
 
 async def _answer(url: str, key: str | None) -> None:
-    """Wait until a server lists a model."""
     connection = Connection(parse_endpoint(url), key or "", timeout=_LOOK, connections=1)
     try:
         while True:

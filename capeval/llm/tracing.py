@@ -102,7 +102,7 @@ def remember_secrets(secrets: Iterable[str]) -> None:
 
 
 def redact(text: str) -> str:
-    """Hide the secrets of this process, and what headers and addresses keep secret.
+    """Hide the secrets of this process, and those in headers and addresses.
 
     >>> redact("refused: Authorization: Bearer abc at https://me:pw@host/v1?version=2&sig=abc")
     'refused: Authorization: [hidden] at https://[hidden]@host/v1?version=[hidden]&sig=[hidden]'

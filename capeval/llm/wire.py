@@ -35,7 +35,7 @@ CONNECT_SECONDS = 10.0
 LARGE_BODY, PIECE = 1 << 20, 1 << 18
 # The limit includes reasoning; without room for it there would be no visible reply.
 HIDDEN_REASONING_TOKENS = 8192
-# OpenAI's guide to reasoning advises to reserve this much until it is known how much is needed.
+# OpenAI's guide to reasoning advises reserving this much until the need is known.
 MUCH_REASONING_TOKENS = 25_000
 MUCH_REASONING = ("high", "xhigh", "max")
 MOST_TOKENS = 100_000_000
@@ -47,7 +47,7 @@ OPTIONAL = ("temperature", "seed", "max_tokens", "max_completion_tokens", "respo
 class Connection:
     """The connections to one endpoint; without a key it sends "none".
 
-    Raises `UsageError` where the environment makes a connection impossible.
+    Raises `UsageError` if the environment makes a connection impossible.
     """
 
     def __init__(self, endpoint: Endpoint, key: str, *, timeout: float, connections: int) -> None:
@@ -115,7 +115,7 @@ def _http_client(endpoint: Endpoint, key: str, connections: int) -> httpx2.Async
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return DefaultAioHttpClient(
             auth=endpoint.login,
-            # Of the environment, that is its proxies.
+            # From the environment: its proxies.
             trust_env=not endpoint.is_local,
             verify=no_tls if is_plain else httpx2.create_ssl_context(),
             # A redirect would take the captions, and perhaps the key, to another host.
@@ -161,7 +161,7 @@ async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Re
     from aiohttp import ClientError
     from openai import APIError, APIStatusError
 
-    # What the caller was handling when it called; no part of this failure.
+    # The caller's own exception is not part of this failure.
     outer = sys.exception()
     try:
         # The library limits each read; only this stops a server that sends byte by byte.
@@ -172,7 +172,7 @@ async def _answer(call: Awaitable[httpx2.Response], timeout: float) -> httpx2.Re
         raise CallFailed(None, message, timed_out=True) from None
     except APIStatusError as error:
         raise CallFailed(error.status_code, "", error.body, error.response.headers) from None
-    # What the libraries let through is a ClientError; a proxy that they cannot use, a ValueError.
+    # Errors that the libraries pass on are ClientErrors; an unusable proxy is a ValueError.
     # In a list, a page instead of JSON is an AttributeError.
     except (APIError, ClientError, OSError, ValueError, AttributeError) as error:
         # They call any failure a timeout: the first exception of the chain is the cause.
@@ -215,11 +215,11 @@ _ALSO_NAMED = {"response_format": r"response_format|json_schema|json_object|stru
 
 
 class CallFailed(Exception):
-    """A call that brought no chat completion, and what to do about it.
+    """A call without a chat completion, and what to do about it.
 
-    `status` is the HTTP status, None where no response came; `body` is the error in the response,
+    `status` is the HTTP status, None if no response came; `body` is the error in the response,
     JSON values or text; `after` is how many seconds the endpoint asks to wait, if it says so;
-    `queued` is for how many seconds the call waited for its turn. The endpoint has `throttled` the
+    `queued` is the seconds that the call waited for its turn. The endpoint has `throttled` the
     user, or the call has `timed_out`.
 
     Of the actions, "stop_run" means that no call can succeed; "refuse_access" that none can unless
@@ -271,7 +271,7 @@ class CallFailed(Exception):
         return "refuse_access" if self.about_model else "refuse_request"
 
     def smaller_limit(self, refused: int, least: int) -> int | None:
-        """Return a limit of tokens to try, `least` or more; None if the refused one is no fault."""
+        """Return a limit of tokens to try, `least` or more; None if the limit is not at fault."""
         text = self._text
         if self.status not in {400, 422} or not _LIMIT.search(text) or _UNKNOWN.search(text):
             return None
@@ -332,7 +332,7 @@ class RequestPlan:
 
     `refused` are the parameters that it refused; `response_format` has two forms, of which JSON
     mode is the second. It `thinks` if it needs room to reason before it answers. `most` is the
-    greatest limit of tokens that it takes.
+    highest token limit that it accepts.
     """
 
     refused: tuple[str, ...] = ()
@@ -379,7 +379,7 @@ def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
 
 Ending = Literal["complete", "cut", "declined", "failed"]
 # OpenAI's own reasons, and those of models and servers behind routers: Anthropic's, Gemini's,
-# Cohere's, Mistral's, Text Generation Inference's. What is in no list is a failure: every server
+# Cohere's, Mistral's, Text Generation Inference's. Any other reason is a failure: every server
 # has its own words for one.
 _ENDINGS: dict[Ending, str] = {
     "complete": "stop stop_sequence stop_token eos eos_token end_turn end_of_turn endoftext "
@@ -407,14 +407,14 @@ def ending(reason: object) -> Ending:
 
 
 def reply_from(payload: Mapping[str, Any], asked: str, left_off: tuple[str, ...]) -> ChatReply:
-    """Read a chat completion, tolerant of what servers leave out; raises `CallFailed`."""
+    """Read a chat completion, tolerant of missing fields; raises `CallFailed`."""
     choices = payload.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     error = payload.get("error") or payload.get("errors") or _named_failure(payload)
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise _failed(error, "the response has no choices")
-    # What a failed call has written so far may look like a whole reply.
+    # The partial text of a failed call may look like a whole reply.
     error = error or choice.get("error") or message.get("error")
     finish = choice.get("finish_reason")
     if error or payload.get("object") == "error" or ending(finish) == "failed":
@@ -500,6 +500,5 @@ def listed_models(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def model_ids(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ids in an endpoint's list of models."""
     names = dict.fromkeys(record.get("id") for record in listed_models(payload))
     return tuple(name for name in names if isinstance(name, str) and name and name.isprintable())

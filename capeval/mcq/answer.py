@@ -39,28 +39,30 @@ from capeval.video import FrameReader, Policy, open_reader
 
 @declares
 class AnswerOptions(FramesOptions):
-    """Which questions a model answers, and with which frames: see `capeval.mcq_answer`.
+    """The questions, the model and its frames: see `capeval.mcq_answer`.
 
     Parameters
     ----------
-    model : As for `capeval generate`.
+    model : As in `capeval generate`.
     base_url : An OpenAI-compatible server.
     questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
-    where : Only questions with a tag: task=count.
+    where : Only questions with this tag, such as task=count.
     only : Only these questions.
     limit : Only the first N questions.
-    videos : Their folder. By default videos/ in or next to the questions, else their folder.
-    subtitles : SRT or VTT files, named as the videos.
+    videos : The folder of the videos. By default videos/ in or next to the questions, else the
+        questions' own folder.
+    subtitles : SRT or VTT files, named like the videos.
     run : The run's name. By default MODEL@SETTINGS.
-    frames : As for generate. By default the benchmark's: 16 for TOMATO, else the catalogue's.
+    frames : As in `capeval generate`. By default 16 for TOMATO, else what `capeval models` shows
+        for the model.
     shuffle : Show the frames in random order (see --seed).
     single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
         the questions' own.
     blind : Ask without the video.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
-    seed : Of random frames and samples.
-    shard : Do part I of N; the last to end merges.
+    seed : Seeds random frames and samples.
+    shard : Do part I of N; the last one merges all.
     """
 
     questions: FilePath | None = option(None, panel=INPUTS, metavar="PATH")
@@ -85,10 +87,10 @@ async def open_answering(
     """Let a video-language model answer multiple-choice questions.
 
     Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
-    used. Run the same command again to resume; failed calls are then made again.
+    used. Run the same command again to resume and to retry failed calls.
     """
     entry = choose_model(options)
-    # Everything that can be wrong is found before a model is loaded or called.
+    # All input errors are found before a model is loaded or called.
     asking = _asking(options, entry.frames if entry else "32")
     shard = Shard.read(options.shard) if options.shard else None
 
@@ -170,7 +172,7 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
 
 
 def default_question_videos(path: str) -> Path:
-    """Return the folder of the videos of questions where none is named; downloads TUNA's."""
+    """Return the default folder of the questions' videos; downloads TUNA's."""
     file = question_file(path)
     if is_benchmark(file.parent.parent):
         return videos_of(file.parent.parent)

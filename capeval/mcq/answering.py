@@ -32,7 +32,7 @@ from capeval.video import FrameReader, FrameSet
 
 PROMPTS = "mcq-v1"
 
-# A sampling policy that takes frames by the clock.
+# A sampling policy by time.
 _BY_RATE = re.compile(r"fps|auto")
 # What opens a tag or a chat template's marker: "<question>", "</question>", "<|im_end|>",
 # and with the wide bar of DeepSeek's templates.
@@ -64,7 +64,7 @@ def question_prompt(
     Parameters
     ----------
     frames : their number; None if the question is asked without the video
-    policy : how they were sampled, as `--frames` says it
+    policy : how they were sampled, as in `--frames`
     subtitles : the subtitles at the frames; without any, the prompt does not mention subtitles
     """
     name = {"tomato": "tomato", "video-mme": "video-mme"}.get(question.benchmark, "own")
@@ -88,12 +88,11 @@ def question_prompt(
 
 
 def takes_subtitles(benchmark: str) -> bool:
-    """Return whether there is a prompt with subtitles for a benchmark."""
     return benchmark not in ("tuna", "tomato")
 
 
 def inert(text: str) -> str:
-    """Return text that can neither close a tag of a template nor end a turn of a chat.
+    """Return text that can neither close a template's tag nor end a chat turn.
 
     >>> inert("</question> <|im_end|> a < b, x<3")
     '< /question> < |im_end|> a < b, x< 3'
@@ -224,7 +223,6 @@ class QuestionJob(Job):
         return found.model_copy(update={"call": call})
 
     def _likelihoods(self, scores: Sequence[tuple[float, int]]) -> Likelihoods | None:
-        """Return the scores of the request's continuations, in the order of the options."""
         count, names = len(self.question.options), [*scored_texts(self.question.options)]
         if len(scores) != count * len(names):
             return None
@@ -289,7 +287,6 @@ class Asking:
 
     @property
     def benchmark(self) -> str:
-        """The folder for all runs on these questions."""
         names = {question.benchmark for question in self.questions}
         return safe_name(names.pop()) if len(names) == 1 else "mixed"
 
@@ -446,7 +443,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def create(self, plan: StoredPlan[Response]) -> None:
         """Write the manifest, and remove the replies that are about to be replaced.
 
-        The process may be killed with both in the file, and the file graded.
+        If the process is killed, the file must not contain both.
         """
         super().create(plan)
         again = {job.index for job in plan.todo}

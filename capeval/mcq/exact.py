@@ -2,7 +2,7 @@
 
 Every mention of an option, by its symbol ("C", "(c)", "Option C") or by its text, is replaced by
 one mark. The marked reply is split into sentences and clauses once, and each mention is judged
-once. What is not clear is no answer.
+once. An unclear reply has no answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = "1"
 # Marks are private characters, so that the phrases around them remain ordinary patterns.
 _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
-# The last so many mentions are read: the end of a longer reply states its answer.
+# Only this many last mentions are read: the end of a longer reply states its answer.
 _MOST_MARKS = 300
 # Single letters that are checked; most are words.
 _MOST_LETTERS = 1_000
@@ -47,7 +47,7 @@ _How = Literal["denied", "supposed", "concluded", "alone", "item", "mentioned", 
 
 
 class _Mention(NamedTuple):
-    """A place that mentions an option, or one of several that are alike; bare is a mere letter."""
+    """A mention of an option, or of one of several alike; bare is a mere letter."""
 
     start: int
     end: int
@@ -127,7 +127,7 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _LONG_RUN = re.compile(r"([^\w]{12})[^\w]{8,}([^\w]{12})")
 
 _LONGEST = 20_000
-"""Characters at the end that are read: a model that answers says so in fewer."""
+"""Characters at the end that are read: any model states its answer in fewer."""
 
 
 @lru_cache(maxsize=1_000)
@@ -274,7 +274,7 @@ _LEADS_TO_SYMBOL = re.compile(
     than|are|eliminate|out|so|but|to|except|by|la|est|ist))\s*$""",
     _FLAGS,
 )
-# Makes a number another one than the option's: "frame 3", "more than 5".
+# Makes a number different from the option's: "frame 3", "more than 5".
 _LABELLED = re.compile(
     r"(?:\b(?:(?:frame|scene|step|image|clip|part|player|minute|second)s?|"
     r"(?:more|less|fewer|greater|other) than|option|choice)\s*#?\(?|第)$",
@@ -354,7 +354,7 @@ def _marked(text: str, texts: _Texts, letters: str) -> tuple[str, list[_Mention]
     A symbol with its own text beside it is one mention; None if the text is another option's.
     """
     text = text if text.isascii() else re.sub(_MARK, " ", text)
-    # Lower case must keep the length of the text, so that places remain places.
+    # Lower case must keep the text's length, so that positions stay valid.
     flat = text.lower() if text.isascii() else "".join(c.lower()[:1] for c in text)
     flat = flat.replace("\n", " ")
     found: list[_Mention] = []
@@ -446,7 +446,7 @@ def _claims(marked: str) -> list[_Claim]:
 
 
 def _judged(before: str, after: str, earlier: str, later: str) -> _How:
-    """Judge a mention: by its sentence before and after it, and by all that is before and after."""
+    """Judge a mention by its sentence and by the whole text, before and after it."""
     clause, rest = _CLAUSE_END.split(before)[-1], _CLAUSE_END.split(after)[0]
     if _DENIES_BEFORE.search(clause) or _DENIES_AFTER.match(later):
         return "denied"

@@ -81,11 +81,11 @@ class GradeOptions(EndpointOptions):
     ----------
     responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
         results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
-    questions : What was asked, to count missing responses; needed for lmms-eval's log.
+    questions : The questions, to count missing responses; needed for lmms-eval's log.
     where : Only questions with this tag, such as task=count. Then grades.json is not written into
         the run's folder.
     model : The model's name. By default as in the responses.
-    cap_run : A judged run of its captions, for F1 beside TUNA-MCQ.
+    cap_run : A judged run of the same model's captions, to show its F1 beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.
     convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
@@ -93,7 +93,7 @@ class GradeOptions(EndpointOptions):
     llm : A chat model that reads replies, for exact+llm and tomato.
     progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos.
-    layout : Write --out as a benchmark does: video-mme (its template) or tomato (its folder).
+    layout : Write --out in a benchmark's layout: video-mme (its template) or tomato (its folder).
     """
 
     responses: FilePath = required(positional=True, metavar="RUN")
@@ -173,7 +173,6 @@ class GradingSession(LongWork[Grades]):
             self._reading = ReadingReplies(self._todo, asker, self.model, o.max_concurrency)
 
     def _load(self, source: Path) -> None:
-        """Read the responses, and the questions if they are named; select by `where`."""
         o = self._o
         self._questions = None if o.questions is None else load_questions(o.questions, o.on_notice)
         self._responses = load_responses(source, o.on_notice, self._questions)
@@ -207,7 +206,6 @@ class GradingSession(LongWork[Grades]):
         return usable(self._responses, has_model=self.asker is not None)
 
     def _decide(self, chosen: Strategy) -> tuple[Strategy, list[Decision | None]]:
-        """Decide by the rules of a strategy; a decision that is left to a model is None."""
         found = [chosen.decide(one) for one in self._asked]
         open_ = [at for at, decision in enumerate(found) if decision is None]
         if self.asker is not None:
@@ -258,7 +256,6 @@ class GradingSession(LongWork[Grades]):
     def _count(
         self, chosen: Strategy, decisions: Sequence[Decision | None], reader: str, *, is_main: bool
     ) -> Grades:
-        """Count the decisions of a strategy; the main one has groups, items and the convention."""
         o, convention = self._o, self._convention if is_main else None
         decided = [one for one in decisions if one is not None]
         signature = {
@@ -302,7 +299,7 @@ class GradingSession(LongWork[Grades]):
 @command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
 @asynccontextmanager
 async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterator[GradingSession]:
-    """Turn replies into answers by a named strategy, and count them: grades.json.
+    """Read answers from replies by a named strategy, and count the right ones: grades.json.
 
     A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
     replies each rule decided, and how many were decided by chance.
@@ -329,7 +326,7 @@ def _chosen(o: GradeOptions) -> tuple[Strategy, Convention | None]:
 def _in_set(
     responses: Sequence[Response], questions: Sequence[Question], on_notice: Notices
 ) -> tuple[Response, ...]:
-    """Return the responses to some questions, whose options and answers must be the same."""
+    """Return the responses to some questions; their options and answers must match."""
     known = {(question.benchmark, question.id): question for question in questions}
     found = []
     for one in responses:

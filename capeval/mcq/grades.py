@@ -83,7 +83,7 @@ class ReplyCounts(Part):
 
 @dataclass(slots=True)
 class GradedItem:
-    """One response and how it was graded; `correct` is None where it is not counted.
+    """One response and how it was graded; `correct` is None if it is not counted.
 
     The temporal diagnostics compare runs by `frames` and `tags`, which come from the response.
     """
@@ -201,7 +201,7 @@ def read_graded_run(path: Path) -> GradedRun:
 
 
 def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
-    """Return the grades.json that a name or a path means; there must be one."""
+    """Return the grades.json of a name or a path; there must be one."""
     path = locate(
         name_or_path,
         runs,
@@ -221,7 +221,6 @@ def find_grades(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 
 def all_grades(runs: Path = RUNS) -> list[Path]:
-    """Return every grades.json of the runs in a folder."""
     if not runs.is_dir():
         return []
     places = [*question_runs(runs), *(place for place in runs.iterdir() if place.is_dir())]
@@ -229,7 +228,7 @@ def all_grades(runs: Path = RUNS) -> list[Path]:
 
 
 def grades_file(responses: Path) -> Path | None:
-    """Return where the grades of a run's responses go; None for responses of another kind."""
+    """Return the file for the grades of a run's responses; None for other responses."""
     return responses.with_name(GRADES) if responses.name == RESPONSES else None
 
 

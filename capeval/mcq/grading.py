@@ -46,7 +46,7 @@ class Graded:
         self.answered = np.array([one.option is not None for one in self.decisions], dtype=bool)
         self.by_chance = np.array([one.by_chance for one in self.decisions], dtype=bool)
         self.counted = self.scored & self.answered if self.only_read else self.scored
-        # Where the video is not known, each question is one.
+        # Without a known video, a question counts as one.
         videos = [r.video or f"\0{r.benchmark}\0{r.id}" for r in responses]
         # Numbered in sorted order, so that resamples do not depend on the order of the responses.
         self._video = np.unique(videos, return_inverse=True)[1]

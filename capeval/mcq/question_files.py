@@ -47,7 +47,7 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
         file = question_file(file)
     elif name not in LAYOUTS:
         raise UsageError(
-            f"no layout of questions is called {shown(name)}; there are {', '.join(LAYOUTS)}"
+            f"no layout of questions is called {shown(name)}; choose from {', '.join(LAYOUTS)}"
             f"{nearest(name, [*LAYOUTS])}"
         )
     source = read_source(file, on_notice)
@@ -113,7 +113,6 @@ class QuestionRecord:
         return self.read(_Named, {"name": self.fields.get(field)}, lambda _: field).name
 
     def read(self, model: type[M], fields: Any, name_of: Callable[[str], str]) -> M:
-        """Return fields as a model; an error names the field of the file."""
         try:
             return model.model_validate(fields)
         except ValidationError as faults:
@@ -159,7 +158,6 @@ def read_source(file: Path, on_notice: Notices) -> QuestionFile:
 
 
 def record_of(file: Path, place: str, value: Any) -> QuestionRecord:
-    """Return a record of a file, which must be a JSON object."""
     return QuestionRecord(file, place, json_object(value, file=file, where=place))
 
 
@@ -288,8 +286,8 @@ def _has(*names: str) -> Callable[[QuestionFile], bool]:
 class QuestionLayout:
     """A layout of question files, recognised by `fits`, and how the right option is given in it.
 
-    `benchmark` is empty where each record names it. `names` are the file's for the fields of a
-    question, where they differ; `ignored` fields become no tags; `reply` has a model's reply.
+    `benchmark` is empty where each record names it. `names` are the file's names of question
+    fields, where they differ; `ignored` fields become no tags; `reply` has a model's reply.
     """
 
     benchmark: str
@@ -329,7 +327,7 @@ class QuestionLayout:
             {way: n for way, read in self.answers.items() if (n := read(row)) is not None}
             for _, row in rows
         ]
-        # The text of one option that is the letter of another is read as the other answers are.
+        # If one option's text is the letter of another, it is read like the other answers.
         clear = {way for one in found if len(one) == 1 for way in one}
         letters = []
         for (record, row), one in zip(rows, found, strict=True):

@@ -66,7 +66,7 @@ def find_responses(name_or_path: str | Path, runs: Path = RUNS) -> Path:
 
 
 def questions_of_run(responses: Path) -> int | None:
-    """Return how many questions a run is about, as its manifest says; None if it does not."""
+    """Return the number of questions in a run's manifest; None if it has none."""
     if responses.name != RESPONSES:
         return None
     about = RunFolder(responses.parent).read_manifest().get("questions")
@@ -179,8 +179,9 @@ def _predictions(
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
         raise InputError(
-            "has no responses; give JSON lines as `capeval mcq answer` writes them, a file of a "
-            "benchmark's code, VLMEvalKit's predictions or lmms-eval's log",
+            "has no responses; give JSON lines as `capeval mcq answer` writes them (a question's "
+            "fields and `reply`), a file of a benchmark's code, VLMEvalKit's predictions or "
+            "lmms-eval's log",
             file=path,
         )
     replies = [one.fields.get(layout.reply) for one in rows]
@@ -280,7 +281,7 @@ def tomato_responses(
     if not questions:
         on_notice(
             "without --questions, the videos and tags of TOMATO's questions are not known: "
-            "intervals treat every question as a video of its own"
+            "intervals treat every question as its own video"
         )
     known = {question.id: question for question in questions or ()}
     return [one for file in files for one in _of_file(file, known)]

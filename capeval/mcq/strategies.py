@@ -1,6 +1,6 @@
 """The strategies that turn a reply into an answer, by the names of `--select`.
 
-Those that ask a chat model leave it the replies that no rule decides.
+Some leave the replies that no rule decides to a chat model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FAILURE, _WHOLE_FAILURE = "Failed to obtain answer via API", "$ERROR$"
 
 
 class ReplyToGrade:
-    """A response while it is graded; `seed` is of random choices."""
+    """A response to grade; `seed` is for random choices."""
 
     def __init__(self, response: Response, seed: int = 0) -> None:
         self.response, self.options, self.seed = response, response.options, seed
@@ -150,7 +150,7 @@ class Decision:
 
 
 Step = Callable[[ReplyToGrade], Decision | None]
-"""Returns None where it does not decide."""
+"""Returns None if undecided."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Strategy:
 
 
 def _at_random(asked: ReplyToGrade) -> Decision:
-    """Choose an option at random by the seed and the question, whatever the order of responses."""
+    """Choose an option at random by the seed and the question, not by the order of responses."""
     response = asked.response
     name = "\0".join((str(asked.seed), response.benchmark, response.id, "0"))
     number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:8], "big")
@@ -265,14 +265,13 @@ ALL = "all"
 
 
 def strategy(name: str) -> Strategy:
-    """Return a strategy by its name; raises `UsageError`."""
     try:
         return STRATEGIES[name]
     except KeyError:
         near = nearest(name, [*STRATEGIES, ALL])
         raise UsageError(
-            f"--select: {shown(name)} is unknown{near or '.'} There are "
-            f"{', '.join(STRATEGIES)} and {ALL}"
+            f"--select: {shown(name)} is unknown{near or '.'} Choose from "
+            f"{', '.join(STRATEGIES)} or {ALL}"
         ) from None
 
 
@@ -409,7 +408,6 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
         return Decision(option, "model")
 
     async def _choose(self, one: Undecided) -> int | None:
-        """Return the number of the option that the model finds, or None."""
         choices = one.choices
         if one.strategy.asks == "choose":
 

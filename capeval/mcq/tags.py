@@ -30,7 +30,7 @@ def with_tags(questions: Sequence[_Asked], where: Sequence[str]) -> tuple[_Asked
         values = sorted({text for of in texts for text in of})
         if value not in values:
             tags = sorted({name for question in questions for name in question.tags})
-            problem = f"no question has the tag {shown(tag)}; there are"
+            problem = f"no question has the tag {shown(tag)}; the tags:"
             valid, typed = tags, tag
             if tag in tags:
                 problem, valid, typed = f"no question has this value; {tag} can be", values, value
@@ -72,7 +72,7 @@ MAIN_WAYS: Mapping[str, str] = {
     "tomato": "reasoning_type",
     "video-mme": "task_type",
 }
-"""The tag that says what each benchmark's question asks for."""
+"""The tag with the task of each benchmark's questions."""
 
 ORDERS: Mapping[str, Sequence[str]] = {
     tag: names.split(", ")
@@ -100,8 +100,6 @@ _ORIGINS = frozenset(
 
 
 class _Tagged(Protocol):
-    """A response, or a graded one."""
-
     @property
     def benchmark(self) -> str: ...
     @property
@@ -141,7 +139,7 @@ def grouped(
         if by and not places:
             tags = sorted({name for response in responses for name in response.tags})
             raise UsageError(
-                f"--by {tag}: no question has this tag; there are {', '.join(tags) or 'none'}"
+                f"--by {tag}: no question has this tag; the tags: {', '.join(tags) or 'none'}"
                 f"{nearest(tag, tags)}"
             )
         if places:

@@ -57,8 +57,8 @@ class McqTemporalOptions:
     Parameters
     ----------
     multi : The run with many frames, in order.
-    single : The run with a single frame, at random or the first.
-    picked : The run with a frame picked for each question.
+    single : The run with one frame: a random one, or the first.
+    picked : The run with one frame that was picked by hand for each question.
     shuffled : The run with the same many frames, shuffled.
     by : Group questions by this tag. By default task (TUNA-MCQ), reasoning_type (TOMATO) or
         task_type (Video-MME).
@@ -104,7 +104,7 @@ MEASURES = (
 )
 
 FEWEST_QUESTIONS = 20
-"""For the interval of a relative change: of fewer questions, half of the intervals are wider than
+"""For the interval of a relative change: with fewer, half of the intervals are wider than
 300 points (simulated with 35% and 60% right answers)."""
 
 
@@ -202,7 +202,7 @@ def _result(measure: Measure, table: Floats, interval: Interval | Missing) -> Me
 
 # ---- The result --------------------------------------------------------------------------------
 
-# What the default screen has by tag: that a question takes several frames, and their order.
+# The measures by tag on the default screen: the effects of several frames and of their order.
 _MAIN = ("multi_frame_gain", "frame_order_sensitivity")
 
 
@@ -406,7 +406,7 @@ def _label(role: Role, run: GradedRun) -> str:
 def _differences(
     runs: Mapping[Role, GradedRun], answers: Mapping[Role, Mapping[tuple[str, str], GradedItem]]
 ) -> Iterator[str]:
-    """Yield how the runs differ besides their frames, and from the runs of the paper."""
+    """Yield differences between the runs besides frames, and from the paper's runs."""
     strategies = dict.fromkeys(run.read_by for run in runs.values())
     if len(strategies) > 1:
         yield (
@@ -447,5 +447,5 @@ def mcq_temporal(o: McqTemporalOptions) -> Temporal:
     given = {role: getattr(o, role) for role in SHOWN if getattr(o, role) is not None}
     files = {role: find_grades(run, Path(o.runs)) for role, run in given.items()}
     if len({*files.values()}) < len(files):
-        raise UsageError("the same run is named for two roles; each shows the model other frames")
+        raise UsageError("the same run is named for two roles; each role needs different frames")
     return _compared({role: read_graded_run(file) for role, file in files.items()}, o)

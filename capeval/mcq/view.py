@@ -165,17 +165,16 @@ def _index_in(question: Question, name: str) -> int:
 
 
 def no_frames() -> FrameSet:
-    """Return the frames of a question without its video."""
     return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
 
 
 def recent_reads(keep: int, most_bytes: int = 1 << 30) -> Recent[FrameSet]:
-    """Return a memory of the last `keep` videos; their frames take up to about `most_bytes`."""
+    """Return a cache of the last `keep` videos; their frames take up to about `most_bytes`."""
     return Recent(keep, size=lambda read: read.frames.nbytes, most=most_bytes)
 
 
 class SharedReader:
-    """Reads the frames of a video once for the questions about it that follow each other."""
+    """Reads the frames of a video once for consecutive questions about it."""
 
     def __init__(self, reader: FrameReader, recent: Recent[FrameSet]) -> None:
         self._reader, self._recent = reader, recent
@@ -196,7 +195,7 @@ ReaderFor = Callable[[Question], FrameReader]
 
 _FORMATS = (".srt", ".vtt")
 
-# A time of karaoke, and a line break; pysubs2 keeps the one and joins words at the other.
+# Karaoke times and line breaks; pysubs2 keeps the former and joins words at the latter.
 _INSIDE = re.compile(r"<\d[\d:.,]*>|(<br\s*/?>)", re.IGNORECASE | re.ASCII)
 
 
@@ -268,7 +267,7 @@ class SubtitleFiles:
             )
         with reading():
             found = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in _FORMATS]
-            # Archives made on a Mac have files such as ._clip.srt, which are no subtitles.
+            # Archives made on a Mac have files such as ._clip.srt, which are not subtitles.
             found = [file for file in found if not file.name.startswith(".") and file.is_file()]
         for file in found:
             key = normalize("NFC", file.relative_to(path).with_suffix("").as_posix())
@@ -282,7 +281,7 @@ class SubtitleFiles:
     def of(self, video: str) -> tuple[Cue, ...] | None:
         """Return the subtitles of a video (its name, with or without suffix); None if none.
 
-        They have its whole path, or else its bare name, in whatever folder.
+        Files match its whole path, or else its bare name in any folder.
         """
         path = PurePosixPath(normalize("NFC", video))
         stem = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path

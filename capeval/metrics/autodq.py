@@ -34,7 +34,7 @@ _NO_EVENTS = {PRECISION: "the caption has no events", RECALL: "the reference has
 UNGROUPED = "(no group)"
 """The group of videos without a group, if others have one."""
 
-# The prompt asks for so many events at most; further events are used too, with a note.
+# The maximum that the prompt asks for; further events are used too, with a note.
 _MOST_EVENTS = 10
 _MOST_EXTRACTED_TOKENS = 1024
 _ANSWER_TOKENS = 14
@@ -187,7 +187,7 @@ def harmonic_mean(precision: float, recall: float) -> float:
 
 
 def _text(texts: Sequence[str]) -> str:
-    """Return the text that is sent: in lower case, as the authors' code sends it."""
+    """Return the text to send: in lower case, as in the authors' code."""
     return "\n".join(texts).lower()
 
 

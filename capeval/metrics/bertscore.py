@@ -52,7 +52,7 @@ _SPACED = frozenset({"roberta", "gpt2"})
 
 
 class BERTScoreSettings(Settings):
-    """How texts are compared: by a model of the hub or a folder, and so many of its layers.
+    """The model that compares texts, from the hub or a folder, and its number of layers.
 
     With `idf`, tokens are weighted by their inverse document frequency in the references. `rescale`
     is the language of the authors' baseline of the model, such as "en", or a file. Captions are

@@ -1,6 +1,6 @@
 """CLAIR (Chan et al., EMNLP 2023): a chat model rates whether captions describe the same thing.
 
-The scale, the temperature and the number of tries are the authors'; the prompt has other words, and
+The scale, the temperature and the number of tries are the authors'; the prompt's words differ, and
 docs/metrics.md lists all differences.
 """
 
@@ -26,7 +26,7 @@ _MAX_TOKENS = 1024
 
 
 def _on_the_scale(score: Any) -> Any:
-    # From a model that rates from 0 to 1, the best rating would be nearly the worst.
+    # If a model rates from 0 to 1, its best rating would be nearly the worst.
     if isinstance(score, float) and 0 < score <= 1:
         raise ValueError(
             f"is {score} meant on a scale from 0 to 1? Give the score on the scale from 0 to "

@@ -54,13 +54,15 @@ class MetricsOptions(ChatOptions, ModelOptions):
     ----------
     captions : Runs, or captions files of annotated videos, which become runs. By default every
         run, or the sample.
-    metric : Metrics. By default the controls, unigram-f1 and length.
+    metric : unigram-f1, length, meteor, bertscore, clair, autodq, or one of an installed package.
+        By default the controls, unigram-f1 and length.
     annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
     candidates : Captions of videos without annotations; their system is the model that all lines
         name, or the file's stem.
     references : Reference captions, for --candidates.
-    columns : The columns of captions: index=clip,caption=text.
-    out : By default metrics.jsonl in the run; with --candidates, in the working folder.
+    columns : Columns that are not called index, caption and model: index=clip,caption=text.
+    out : The file to write. By default metrics.jsonl in the run; with --candidates, in the working
+        directory.
     judge : The chat model of metrics such as clair. By default gpt-6-luna, or the server's
         only model.
     device : Where local models run: cuda, cuda:1, mps or cpu. By default the best.
@@ -103,7 +105,6 @@ class Measured:
     results: tuple[MetricResult, ...]
 
     def value(self, output: str) -> float | None:
-        """Return the value of an output over all captions."""
         found = (one.summaries[output] for one in self.results if output in one.summaries)
         return next((one.value for one in found), None)
 
@@ -156,7 +157,6 @@ class MetricTable(Result):
         return f"{', '.join(parts)}; {how}."
 
     def _extremes(self, output: MetricOutput) -> str:
-        """Return the lowest and the highest value, with the systems' names."""
         found = {one_line(one.name, 60): one.value(output.name) for one in self.of}
         known = {name: value for name, value in found.items() if value is not None}
         order = sorted(known, key=known.__getitem__)
@@ -170,7 +170,7 @@ class MetricTable(Result):
         table = Table("Metrics", [system, *map(_column, outputs.values()), scored])
         notes = []
         if controls := [output.name for output in outputs.values() if output.control]:
-            notes.append(f"Controls, which a metric must exceed: {', '.join(controls)}.")
+            notes.append(f"Controls, which a useful metric must beat: {', '.join(controls)}.")
         for one in self.of:
             # Where metrics differ, a note has all of them.
             worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
@@ -260,7 +260,6 @@ def _runs(o: MetricsOptions, out: Path | None) -> list[CaptionSet]:
 
 
 def _of_source(source: Source, out: Path | None) -> CaptionSet:
-    """Return the captions of annotated videos; the reference is the events' text."""
     by_index = {annotation.index: annotation for annotation in source.annotations}
     items = []
     for one in source.captions:
@@ -274,7 +273,6 @@ def _of_source(source: Source, out: Path | None) -> CaptionSet:
 
 
 def _candidates(o: MetricsOptions, out: Path | None) -> CaptionSet:
-    """Return captions of videos without annotations, with references if they are given."""
     known = {one.index: one for one in _references(o)}
     items: list[Item] = []
     files: dict[str | None, str] = {}
@@ -314,7 +312,6 @@ def _references(o: MetricsOptions) -> Sequence[Reference]:
 
 
 def _systems(o: MetricsOptions, known: Iterable[str]) -> list[tuple[str, str | None, CaptionsFile]]:
-    """Return the captions of each system, with its file and name."""
     if isinstance(o.candidates, Mapping):
         return [("candidates", None, captions_in_memory(o.candidates, "candidates"))]
     read = [
@@ -371,7 +368,6 @@ class Measuring(LongWork[Measured]):
         return self.estimate(total, lines, {"runs": todo})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Measured]]:
-        """Measure the captions and yield the result of each system."""
         for captions, planned, lock in self._planned:
             by_system: dict[str | None, list[MetricResult]] = {}
             is_stopped = False

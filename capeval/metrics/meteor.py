@@ -3,7 +3,7 @@
 `SCORE ||| reference ||| ... ||| candidate` on its stdin is answered with 23 statistics, and
 `EVAL ||| statistics ||| ...` with the score of each and, on a last line, that of all together.
 
-nltk's `meteor_score` is another metric: it has other matchers, parameters and no paraphrases.
+nltk's `meteor_score` differs: it has other matchers and parameters, and no paraphrases.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Program:
 
 
 class MeteorSettings(Settings):
-    """The Java to run, and the meteor-1.5.jar, by default of the package pycocoevalcap."""
+    """The Java to run, and the meteor-1.5.jar, by default from pycocoevalcap."""
 
     java: str = "java"
     jar: Path | None = None
@@ -172,7 +172,6 @@ class Meteor(Metric):
         return self._running
 
     def summarise(self, scored: Sequence[tuple[Item, Values]]) -> Mapping[str, Summary]:
-        """Return the program's own score of all captions together."""
         if not scored:
             return {NAME: Summary(None, 0, reason="no caption has a value")}
         statistics = [one.details["statistics"] for _, one in scored]

@@ -1,4 +1,4 @@
-"""Measuring captions with one metric, and the files of its values.
+"""Measure captions with one metric; the files of its values.
 
 A line of `metrics.details/NAME.jsonl` has everything about one caption and one metric. It is
 appended as soon as the caption is scored. `metrics.jsonl` is written from these files at the end.
@@ -85,7 +85,6 @@ class DetailLine(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the lines of `metrics.jsonl`, one for each output."""
         return [
             {
                 "index": self.index,
@@ -135,7 +134,7 @@ def _write_values(
     """Write `metrics.jsonl` from all files of details, in the order of the captions.
 
     Values of other captions and of earlier texts are left out, and so are rows of `outputs` that no
-    file has. Rows of metrics without a file of details came from elsewhere, and stay.
+    file has. Rows of metrics without a file of details came from elsewhere; they stay.
     """
     order = {item.key: (place, item) for place, item in enumerate(items)}
     rows: list[tuple[int, dict[str, Any]]] = []
@@ -172,7 +171,7 @@ class MetricResult:
     stopped: BudgetReached | EndpointDown | None = None
 
     def left(self, name: str) -> Left:
-        """Return what is left to do; `name` is that of the captions."""
+        """Return what is left to do; `name` names the captions."""
         name = f"{name} {self.metric.name}"
         return Left(name, _LABELS, self.unscored, self.captioned, self.not_reached, self.stopped)
 
@@ -229,7 +228,6 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
         return RunFolder(captions.details).locked() if captions.details else nullcontext()
 
     def plan(self) -> MetricPlan:
-        """Compare the stored values with the captions, the references and the settings."""
         captions, metric = self.captions, self.metric
         if captions.source is not None:
             captions.source.check()
@@ -258,7 +256,6 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
         return MetricPlan(f"{captions.name} {metric.name}", kept, todo, stale)
 
     def _chosen(self) -> list[Item]:
-        """Return the captions of the videos that --only and --limit select."""
         items = self.captions.items
         indexes = [*dict.fromkeys(item.index for item in items)]
         wanted = {*select(indexes, str, only=self._only, limit=self._limit)}
@@ -316,7 +313,6 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
     def results(
         self, finished: Finished[MetricPlan, Stored[DetailLine]]
     ) -> dict[str | None, MetricResult]:
-        """Return the result of each system over the selected captions."""
         by_system: dict[str | None, list[Item]] = {}
         for item in self._chosen():
             by_system.setdefault(item.system, []).append(item)

@@ -1,4 +1,4 @@
-"""What a metric is: its declarations, its input and its values."""
+"""The interface of metrics: declarations, input and values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Item:
 class Values:
     """The values of one caption by output, with `details` that explain them, as JSON.
 
-    `undefined` says why an output has no value by its definition; that is no failure.
+    `undefined` says why an output has no value by its definition; it is not a failure.
     """
 
     values: Mapping[str, Number]
@@ -108,7 +108,7 @@ class MetricOutput:
     """One of the metric's numbers, by its name in metrics.jsonl.
 
     `unit` is "fraction" (0 to 1, shown as a percentage), "number", or a unit such as "words"; a
-    `control` is no measure of quality, but a baseline that metrics must exceed.
+    `control` is not a measure of quality but a baseline that metrics must exceed.
     """
 
     name: str
@@ -257,7 +257,7 @@ class ChatMetric(CaptionMetric):
     usual: Usage
     """An upper estimate for one caption, without the tokens of its texts."""
     times_sent: int = 1
-    """In how many prompts the caption and its references are sent."""
+    """The number of prompts with the caption and its references."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

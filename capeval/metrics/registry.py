@@ -50,7 +50,7 @@ def make_metric(name: str, context: Context) -> Metric:
 
 
 def check_configuration() -> None:
-    """Raise `InputError` if `[metrics]` of `capeval.toml` has a name that is no metric's."""
+    """Raise `InputError` if `[metrics]` of `capeval.toml` names no known metric."""
     for name in read_config(config_file(), "metrics"):
         if name not in METRICS:
             known = METRICS.names()

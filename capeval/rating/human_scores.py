@@ -45,7 +45,6 @@ def as_relation(label: str) -> Relation:
 
 
 def annotated(table: LabelTable, annotations: Collection[str]) -> LabelTable:
-    """Return the labels of annotated videos."""
     rows = [row for row, (video, _) in enumerate(table.keys) if video in annotations]
     if not rows:
         raise InputError(

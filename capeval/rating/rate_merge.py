@@ -1,4 +1,4 @@
-"""`capeval rate merge`: merge the raters' files into human.csv, and see how well raters agree."""
+"""`capeval rate merge`: merge the raters' files into human.csv, and measure their agreement."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MergeOptions:
 
     Parameters
     ----------
-    files : The raters' files, one each.
+    files : One file per rater.
     key : The sheet's key.csv.
     out : The file to write.
     annotations : Check the key against these annotations, and show agreement by type of
@@ -66,7 +66,7 @@ def _numbers(cell: Any) -> Any:
 
 
 class KeyedItem(BaseModel):
-    """The caption that an id of the sheet means; `elements` is their number for each event."""
+    """The caption of an id of the sheet; `elements` are the numbers of elements by event."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -98,14 +98,12 @@ class RatedFile:
 
     @property
     def missing_labels(self) -> str:
-        """How many labels are missing, and the first of them."""
         first = listed([f"{item} e{element}" for item, element in self.missing], 3)
         every = len(self.missing) + len(self.labels)
         return f"{len(self.missing)} of {every} labels are missing ({first})"
 
 
 def read_key(path: Path) -> dict[str, KeyedItem]:
-    """Return the caption of each id, in the sheet's order."""
     table = read_table(path)
     items = table.typed(KeyedItem)
     table.check_unique([(item.item_id,) for item in items], "item_id")
@@ -177,7 +175,7 @@ def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tupl
             raise InputError("has no labels", file=file.path)
         if file.missing and not partial:
             raise InputError(
-                f"{file.missing_labels}; give them, or merge the rest with --partial",
+                f"{file.missing_labels}; add them, or merge the rest with --partial",
                 file=file.path,
             )
     if not named:
@@ -287,7 +285,7 @@ class MergedRatings(Result):
     def headline(self) -> str:
         found = self.agreement
         if not found.pairs:
-            return "There is one rater only, so there is no agreement to report."
+            return "There is only one rater, so there is no agreement to report."
         reason = f" ({found.alpha.reason})" if found.alpha.value is None else ""
         text = (
             f"Krippendorff's alpha (nominal): {bounded(found.alpha)}{reason}, over "

@@ -115,7 +115,7 @@ def sample_sheet(
     systems = sorted(captions)
     each = len(systems) if per_video is None else per_video
     if not 1 <= each <= len(systems):
-        raise UsageError(f"{each} captions of each video, but there are {len(systems)} runs")
+        raise UsageError(f"--per-video {each} is more than there are runs ({len(systems)})")
     possible = [
         annotation
         for annotation in annotations
@@ -261,8 +261,9 @@ class SheetFiles(Result):
 
     def pages(self, *, full: bool = False) -> list[Page]:
         files = (
-            f"{self.page}: for raters, in a browser",
-            f"{self.key}: only for you, which system wrote which caption",
+            f"{self.page}: for raters, who open it in a browser and export a file",
+            f"{self.key}: for you alone; it says which system wrote which caption",
+            f"Next, with the raters' files: capeval rate merge FILES --key {self.key}",
         )
         return [Page([], notes=files)]
 
@@ -276,7 +277,7 @@ class SheetFiles(Result):
 @command("rate sheet")
 @takes(SheetOptions)
 def rate_sheet(o: SheetOptions) -> SheetFiles:
-    """Sample captions to rate: sheet.html for raters, key.csv only for you.
+    """Sample captions to rate; write sheet.html for the raters, and key.csv for you alone.
 
     Raises
     ------

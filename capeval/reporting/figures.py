@@ -61,7 +61,6 @@ class Grid:
 
     @property
     def few(self) -> bool:
-        """Whether a value has no interval, because there are too few videos."""
         known = (one for values in self.values for one in values if one is not None)
         return any(one.value is not None and None in (one.low, one.high) for one in known)
 
@@ -114,7 +113,7 @@ def breakdowns(runs: Mapping[str, JudgedRun]) -> dict[str, Grid]:
     `frames` (the paper's figure 11) has a series for each model with runs of different numbers of
     frames; it is left out where there is none.
     """
-    # Groups of the data's own may be many: they come last.
+    # The data's own groups may be many: they come last.
     ways = sorted(WAYS.items(), key=lambda way: not way[1].groups)
     found = {
         way.plural: _grid(way, {run: scores_by(of.scores, key) for run, of in runs.items()})
@@ -199,7 +198,7 @@ def figure_file(figure: Figure, form: FigureFormat) -> bytes:
     """
     import matplotlib
 
-    # Reading the backend's setting would choose a backend for good.
+    # Reading the backend setting would choose one permanently.
     defaults: dict[Any, Any] = dict(dict.items(matplotlib.rcParamsDefault))
     del defaults["backend"]
     out = io.BytesIO()
@@ -250,7 +249,6 @@ def _bars(axes: Any, grid: Grid) -> _Named:
 
 
 def _lines(axes: Any, grid: Grid) -> _Named:
-    """Draw a line for each series over places that have an order; a missing value is a gap."""
     named = []
     for number, (name, estimates) in enumerate(zip(grid.series, grid.values, strict=True)):
         values, ends = _percent(estimates)
@@ -298,7 +296,6 @@ def _rows(axes: Any, labels: Sequence[str], inches: float) -> None:
 
 
 def _add_legend(drawing: Drawing, named: _Named) -> None:
-    """Add the legend above the axes, which keep their height."""
     handles, names = zip(*named, strict=True)
     texts = [_text(name) for name in names]
     columns = max(1, int(drawing.get_figwidth() / (0.06 * max(map(len, texts)) + 0.5)))
@@ -318,7 +315,7 @@ def _look(number: int) -> dict[str, Any]:
 
 
 def _percent(estimates: Sequence[Bounded | None]) -> tuple[list[float], list[list[float]]]:
-    """Return values in percent, and how far the ends of their intervals are below and above."""
+    """Return values in percent, and the distances of their interval ends below and above."""
     known = [(one.value, one.low, one.high) if one else (None, None, None) for one in estimates]
     values = [math.nan if value is None else 100 * value for value, _, _ in known]
     ends: list[list[float]] = [[], []]
@@ -341,7 +338,7 @@ def _places(grid: Grid, joint: str) -> list[str]:
 
 
 def _text(text: str, longest: int = _LONGEST_NAME) -> str:
-    """Return text on one line, shortened in the middle, characters that the font lacks escaped."""
+    """Return one line, shortened in the middle; characters that the font lacks are escaped."""
     has = _font().get_char_index
     escaped = (c if has(ord(c)) else c.encode("unicode_escape").decode() for c in one_line(text))
     return both_ends("".join(escaped), longest)

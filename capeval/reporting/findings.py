@@ -74,7 +74,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class MissedElements:
-    """Some of the elements of the highest weight that are not entailed, those missed most first.
+    """Some of the elements of the highest weight that are not entailed, most missed first.
 
     `any` counts elements missed at least once, `by_all` those missed by every repeat.
     """
@@ -108,7 +108,6 @@ def _judged(annotation: Annotation, verdict: Scored) -> list[_Event]:
 
 
 def findings_of(run: JudgedRun) -> Findings:
-    """Return the weaknesses of a run."""
     scores = run.scores
     scored = run.scored
     videos = [_judged(one, scored[one.index]) for one in run.annotations if one.index in scored]
@@ -137,7 +136,7 @@ def findings_of(run: JudgedRun) -> Findings:
 def missed_elements(runs: Sequence[JudgedRun]) -> MissedElements:
     """Return main elements that are not entailed, at most one per video.
 
-    Those that most repeats of all runs miss come first; of equals the contradicted, then those of
+    Elements that most repeats of all runs miss come first, in ties contradicted ones, then those of
     the video that lost the most weight.
     """
     found: list[tuple[tuple[float, ...], Missed]] = []
@@ -187,7 +186,7 @@ def _shares(scores: Scores) -> tuple[Share, ...]:
 
 
 def _ends(scores: Scores, way: str) -> str:
-    """Return the weakest and the strongest place that have enough videos."""
+    """Describe the weakest and the strongest place with enough videos."""
     unit = WAYS[way].unit
     places = {name: of for name, of in scores_by(scores, way).items() if of.n}
     known = {name: of for name, of in places.items() if of.n >= FEWEST_VIDEOS}
@@ -252,8 +251,8 @@ def _events(events: Sequence[_Event]) -> str:
     if not lost or not silent:
         return "None: every reference event is matched by a candidate event."
     return (
-        f"{thousands(len(silent))} of {counted(len(events), 'reference event')} are matched "
-        f"by no candidate event; {percent(sum(one.weight('lack') for one in silent) / lost)}% of "
+        f"{thousands(len(silent))} of {counted(len(events), 'reference event')} match "
+        f"no candidate event; {percent(sum(one.weight('lack') for one in silent) / lost)}% of "
         "the lacking weight is lost with them; the rest is detail in events that the captions "
         "mention."
     )

@@ -1,4 +1,4 @@
-"""`capeval inspect`: one video in one judged run, with all that explains its score.
+"""`capeval inspect`: one video in one judged run, and everything that explains its score.
 
 A verdict is a sign and a word, so that it can be read without colours. Captions, names and replies
 are text, whatever they contain.
@@ -107,7 +107,7 @@ def named_label(label: HumanLabel) -> str:
 class ElementView:
     """An annotated element and its verdict.
 
-    `relation` is None where the video is not scored. `votes` are the labels of each repeat, where
+    `relation` is None if the video is not scored. `votes` are the labels of each repeat, where
     there are several; `explanation` is the judge's line of reasoning, or None if it gave none.
     """
 
@@ -195,7 +195,7 @@ class VideoCard(Result):
             ", ".join(self.characteristics),
             self.domain and one_line(self.domain),
             counted(len(self.events), "reference event"),
-            f"{counted(len(self.elements), 'element')} of weight {thousands(weight)}",
+            f"{counted(len(self.elements), 'element')} with a total weight of {thousands(weight)}",
         ]
         print_line("; ".join(fact for fact in facts if fact), console)
         if self.caption is not None:
@@ -208,7 +208,6 @@ class VideoCard(Result):
 
 
 def card_of(run: JudgedRun, annotation: Annotation) -> VideoCard:
-    """Return the card of one annotated video."""
     index = annotation.index
     judgment, caption = run.judgments.get(index), run.captions.get(index)
     missing: Status = "unjudged" if caption else "uncaptioned"
@@ -261,7 +260,7 @@ def card_of(run: JudgedRun, annotation: Annotation) -> VideoCard:
 
 
 def _print_block(title: str, text: str, console: Console) -> None:
-    """Print text on its own lines, with characters that control a terminal as escapes."""
+    """Print text on its own lines, with terminal control characters escaped."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -291,7 +290,7 @@ def _candidates(card: VideoCard) -> Table:
 def _weights(card: VideoCard) -> Table:
     counts = (*(LABELS[label][1] for label in RELATIONS), "all")
     measures = ((name, PERCENT) for name in ("Precision", "Recall", "F1"))
-    note = "Precision: entailed of entailed and contradicted. Recall: entailed of all."
+    note = "Precision: entailed / (entailed + contradicted). Recall: entailed / all."
     heads = columns("Weight", *((name, COUNT) for name in counts), *measures)
     table = Table("", heads, note=note)
     for group in GROUPS:

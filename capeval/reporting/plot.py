@@ -70,7 +70,7 @@ _WHY_EMPTY = dict.fromkeys((way.plural for way in WAYS.values()), "no caption is
     "domains": "no scored video has a domain",
     "frames": "no model has runs with different numbers of frames",
     "forest": "the two runs cannot be compared",
-    "scatter": "the human file yields no score of a caption",
+    "scatter": "the human file gives no caption a score",
 }
 # The judge's measure that each human score is compared with, and the label of its axis.
 _MEASURES = {
@@ -87,7 +87,7 @@ class PlotOptions:
     Parameters
     ----------
     what : Which figures: all, types, characteristics, domains, events, elements or frames;
-        forest for two runs; scatter with human ratings.
+        forest for two runs; scatter with human ratings. Separate several by commas.
     out : The folder to write them to.
     format : The formats: svg, pdf or png.
     """
@@ -264,6 +264,6 @@ def _scatter(name: str, x: str, y: str, joined: Joined, order: Sequence[str]) ->
 
 @command("plot", options=PlotOptions)
 def plot_command(o: PlotOptions, output: Output) -> None:
-    """Draw figures for a paper: SVG, PDF or PNG; separate the names of figures by commas."""
+    """Draw figures for a paper, as SVG, PDF or PNG."""
     for file in plot(**vars(o)):
         output.line(str(file))

@@ -55,7 +55,7 @@ T = TypeVar("T")
 _FRAMES = 8
 # Eight frames of a video are about 60 kB: more videos would make a file too large to send.
 _MANY_VIDEOS = 100
-# A browser reads the whole page before it shows anything, and text of 512 MB not at all.
+# A browser reads the whole page before it shows anything, and fails on text of 512 MB.
 _EMBEDDED_MB, _ALL_EMBEDDED_MB = 4, 100
 
 
@@ -225,10 +225,9 @@ def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str,
 
 
 def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, str]:
-    """Return the URL of each video: with its data if it is to be embedded and small."""
     urls = {index: relative_url(file, page) for index, file in files.items()}
     left, large = _ALL_EMBEDDED_MB * 1_000_000, 0
-    # A link may lead nowhere.
+    # A link may be broken.
     for index, file in files.items():
         if not (o.embed and file.is_file()):
             continue
@@ -315,8 +314,8 @@ def report_command(o: ReportOptions, output: Output) -> None:
     annotated weight is entailed, and every video with its frames, caption, matches and verdicts.
     Several runs are shown side by side.
 
-    Without --out, it is report.html in the judge's folder of a single run, or in the working
-    directory.
+    Without --out, it is written to report.html: in the judge's folder for a single run, else in the
+    working directory.
     """
     output.line(report(**{**vars(o), "track": _tracked}).headline())
 

@@ -234,7 +234,6 @@ def _cost(run: JudgedRun, prices: Mapping[str, Price] | None) -> dict[str, Any] 
 
 
 def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
-    """Return the differences of several runs, or why there are none, as the template reads them."""
     if len(shown) < 2:
         return None
     runs = {one.letter: one.run for one in shown}
@@ -276,7 +275,7 @@ def _paired(shown: Sequence[ReportedRun]) -> dict[str, Any] | None:
 
 
 def notices(shown: Sequence[ReportedRun]) -> list[str]:
-    """Return a sentence for each thing that a reader must know before the numbers."""
+    """Return a sentence for each caveat to read before the numbers."""
     several = len(shown) > 1
     found = []
     scored = {one.letter: {*one.run.scored} & {*one.run.annotated} for one in shown}
@@ -334,7 +333,6 @@ def payload(
     strips: Strips | None = None,
     urls: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the data of runs that are judged with the same annotations."""
     runs = {one.letter: one.run for one in shown}
     annotations = shown[0].run.annotations
     domains = sorted({one.domain for one in annotations if one.domain})
@@ -450,5 +448,5 @@ def _numbers(one: VideoScore) -> list[int | str]:
 
 
 def _full(**fields: Any) -> dict[str, Any]:
-    # An empty caption is something; no caption is not.
+    # An empty caption counts; a missing one does not.
     return {name: value for name, value in fields.items() if value not in (None, [], {}, ())}

@@ -1,1 +1,1 @@
-"""Runs: finding them, reading them, and whether their captions, verdicts and scores match."""
+"""Find and read runs; check whether their captions, verdicts and scores match."""

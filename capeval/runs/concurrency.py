@@ -26,7 +26,7 @@ _CALLING = "capeval-call"
 
 
 class UnderWay:
-    """How many items are under way, in all runs that share it."""
+    """The items in progress, in all runs that share it."""
 
     def __init__(self) -> None:
         # Most commands import this module and start no loop.
@@ -157,7 +157,7 @@ async def in_turn(
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Return what a blocking call returns; it runs in a thread of its own.
+    """Return the result of a blocking call, run in its own thread.
 
     A model, a decoder or a judge of another package cannot be stopped from outside. On Ctrl-C its
     thread is abandoned: it is a daemon, unlike those of `asyncio.to_thread`.
@@ -176,7 +176,7 @@ async def in_thread(call: Callable[[], T]) -> T:
             settle = partial(future.set_exception, RuntimeError(describe(failure)))
         except BaseException as failure:
             settle = partial(future.set_exception, failure)
-        # Whoever awaits the call may ask at once.
+        # The caller may check this at once.
         threading.current_thread().name = f"{_CALLING}-done"
         settle()
 
@@ -201,7 +201,7 @@ class Recent(Generic[T]):
         self._futures: dict[Hashable, Future[T]] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of a key, made if need be; what `make` raises is kept as well."""
+        """Return the result of a key, made if needed; an error of `make` is kept as well."""
         with self._lock:
             known = self._futures.pop(key, None)
             future = self._futures[key] = known or Future()

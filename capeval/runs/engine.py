@@ -54,7 +54,7 @@ OptionsT = TypeVar("OptionsT")
 
 @dataclass(frozen=True)
 class Stored(Generic[T]):
-    """An outcome with the value that is stored of it; `reason` says why it failed."""
+    """An outcome with its stored value; `reason` says why it failed."""
 
     index: str
     value: T
@@ -66,7 +66,7 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 @dataclass(frozen=True)
 class Plan(Generic[OutcomeT]):
-    """What a task will do: `kept` outcomes are already stored, `todo` are the items that are not.
+    """The plan of a task: `kept` outcomes are already stored, `todo` items are not.
 
     A kept outcome that failed is listed in `todo` too if it is to be tried again.
     """
@@ -118,12 +118,12 @@ class ResumableTask(ABC, Generic[PlanT, OutcomeT]):
     labels: Labels
 
     def locked(self) -> AbstractContextManager[object]:
-        """Hold the run for this process; raise `RunLocked` if another process holds it."""
+        """Lock the run for this process; raise `RunLocked` if another process holds it."""
         return nullcontext()
 
     @abstractmethod
     def plan(self) -> PlanT:
-        """Return what is left to do. Called in the lock; checks everything and writes nothing."""
+        """Return the remaining work. Called in the lock; checks everything and writes nothing."""
 
     def create(self, plan: PlanT) -> None:
         """Write what must exist before the first outcome: by default nothing."""
@@ -142,13 +142,13 @@ class ResumableTask(ABC, Generic[PlanT, OutcomeT]):
         """Rewrite the files from all outcomes, kept and new, in their final order."""
 
     def spent(self) -> Spent:
-        """Return what was used so far: by default nothing, where no model is called."""
+        """Return the usage so far: by default nothing, as no model is called."""
         return Spent()
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a task has got; `done` counts what this process did, out of `total`.
+    """The progress of a task; `done` counts what this process did, out of `total`.
 
     `last` is the outcome that was just recorded, None before the first.
     """
@@ -169,12 +169,12 @@ class Status:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until all is done, if the rate stays as it is."""
+        """Seconds until all is done, at the current rate."""
         return (self.total - self.done) * self.seconds / max(self.done, 1)
 
 
 class Progress(Protocol):
-    """Shows how work proceeds."""
+    """Shows progress."""
 
     def update(self, status: Status) -> None:
         """Show a status; the first of each task has `done` 0."""
@@ -206,7 +206,6 @@ class Locks(ExitStack):
         self._held = held
 
     def hold(self, lock: AbstractContextManager[object]) -> ExitStack:
-        """Enter a lock; closing the returned stack leaves it."""
         if not self._held:
             return ExitStack()
         with ExitStack() as held:
@@ -226,7 +225,7 @@ class Locks(ExitStack):
 async def execute(
     task: ResumableTask[PlanT, OutcomeT], plan: PlanT, progress: Progress | None = None
 ) -> Finished[PlanT, OutcomeT]:
-    """Perform and finish a task by its plan, in the lock in which the plan was made.
+    """Perform and finish a task by its plan, under the lock of the plan.
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
     loses at most the line being written. Files and folders are created with the first outcome: a
@@ -276,8 +275,6 @@ async def execute(
 
 
 class _Files(ExitStack):
-    """The files that outcomes are appended to, each opened with its first line."""
-
     def __init__(self, create: Callable[[], None]) -> None:
         super().__init__()
         self._create: Callable[[], None] | None = create
@@ -306,7 +303,7 @@ def select(
     limit: int | None = None,
     missing: str = "no caption has the index",
 ) -> tuple[T, ...]:
-    """Return the items that `--only` and `--limit` leave, in their order."""
+    """Return the items that `--only` and `--limit` select, in their order."""
     known = [index_of(item) for item in items]
     for index in only:
         if index not in known:
@@ -322,15 +319,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class WorkEstimate:
-    """What there is to do, and what it is expected to cost.
+    """The remaining work and its expected cost.
 
     Attributes
     ----------
-    known : what the models with a price cost, in US dollars
+    known : the cost of the models with a price, in US dollars
     unpriced : the models without a price
-    todo : what there is to do, in words, one line each
+    todo : the remaining work in words, one line each
     details : the same as JSON values
-    expects : the names of the results, where they are known before
+    expects : the names of the results, if known in advance
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -357,7 +354,7 @@ class Left:
     ----------
     reasons : why items failed, by index
     not_reached : how many were not tried, because the work was stopped
-    of : how many were wanted
+    of : the number requested
     """
 
     name: str
@@ -385,7 +382,7 @@ def failure_lines(name: str, failed: str, reasons: Mapping[str, str]) -> list[st
 
 @dataclass(frozen=True)
 class Done(Generic[R]):
-    """What has been done for one run.
+    """The result for one run.
 
     Attributes
     ----------
@@ -403,13 +400,13 @@ class Done(Generic[R]):
 
 
 class LongWork(ABC, Generic[R]):
-    """An opened model and what it is to do; one command is one such class and its result.
+    """An opened model and its work; one command is one such class and its result.
 
     Attributes
     ----------
     title : what does the work, in words
     model : whose price is looked up; empty for a model in this process
-    thinks : whether it reasons, which is paid for and no part of an estimate
+    thinks : whether it reasons, which is billed but not in an estimate
     caches_replies : whether an item takes several replies, which are cached
     notices : what the user should know before anything is called
     """
@@ -441,7 +438,7 @@ class LongWork(ABC, Generic[R]):
 
     @abstractmethod
     def results(self, progress: Progress | None = None) -> AsyncIterator[Done[R]]:
-        """Do what is planned and yield each result; the last may have been stopped."""
+        """Do the planned work and yield each result; the last may be incomplete."""
 
     def value(self, results: Sequence[R]) -> Any:
         """Return what the public function returns: by default the only result."""
@@ -456,7 +453,7 @@ class LongWork(ABC, Generic[R]):
 _RAISES = """Raises
 ------
 InputError, UsageError
-    The inputs or options are not right.
+    The inputs or options are not valid.
 EndpointRefused, EndpointDown, BudgetReached
     The work had to stop; what was done is kept.
 
@@ -471,7 +468,7 @@ def functions(
 ) -> tuple[Callable[P, Coroutine[Any, Any, T]], Callable[P, T]]:
     """Return `NAME_async` and `NAME`, which do all of a long work and return its value.
 
-    They raise why it was stopped, if it was. Their docstring is that of the opening.
+    They raise the error that stopped it, if any. Their docstring is that of the opening.
     """
 
     async def work(o: OptionsT) -> T:

@@ -46,7 +46,7 @@ class Shard:
         return cls(int(found[1]), int(found[2]))
 
     def holds(self, position: int) -> bool:
-        """Return whether what is at `position` (from 0) is in this shard."""
+        """Return whether the item at `position` (from 0) is in this shard."""
         return position % self.count == self.number - 1
 
     @property
@@ -74,7 +74,7 @@ def file_of(folder: Path, name: str, shard: Shard | None) -> Path:
 class JudgeFolder:
     """The files of one judge in a run.
 
-    `judge.json` says who that is, how many repeats were last asked for, and whether all captions
+    `judge.json` names the judge, the last requested number of repeats, and whether all captions
     were judged and scored (see `scoring.judged_run.fingerprint`). Verdicts made elsewhere lack it.
     """
 
@@ -90,7 +90,6 @@ class JudgeFolder:
 
     @property
     def calibrated(self) -> Path:
-        """`calibrated.json`: the scores corrected with labels."""
         return self.path / "calibrated.json"
 
     @property
@@ -108,7 +107,7 @@ class JudgeFolder:
         return run if run.exists() else None
 
     def has_verdicts(self) -> bool:
-        """Return whether `judgments.jsonl` has content, or may not be read: its reader says so."""
+        """Return whether `judgments.jsonl` has content, or is unreadable: its reader says so."""
         try:
             return self.judgments.stat().st_size > 0
         except PermissionError:
@@ -126,7 +125,7 @@ class JudgeFolder:
 
     @property
     def repeats(self) -> int | None:
-        """How many repeats were last asked for, if that is known."""
+        """The last requested number of repeats, if known."""
         found = self.read_judge().get("repeats")
         return found if isinstance(found, int) and found > 0 else None
 
@@ -167,7 +166,7 @@ class RunFolder:
 
     @property
     def caption_files(self) -> list[Path]:
-        """`captions.jsonl` and the captions of shards that are not merged yet, where they exist."""
+        """`captions.jsonl` and the captions of unmerged shards, if they exist."""
         with reading():
             shards = [file_of(self.path, "captions", shard) for shard in shards_in(self.path)]
         return [file for file in (self.captions, *shards) if _is_file(file)]
@@ -178,7 +177,7 @@ class RunFolder:
         return self.path / f"captions.BEFORE-{digest[:12]}.jsonl"
 
     def exists(self) -> bool:
-        """Return whether there are captions, or a folder that may not be read."""
+        """Return whether there are captions, or an unreadable folder."""
         return _is_file(self.captions) or bool(self.caption_files)
 
     def read_captions(self) -> tuple[Caption, ...]:
@@ -202,7 +201,7 @@ class RunFolder:
         return tuple(found)
 
     def read_manifest(self) -> dict[str, Any]:
-        """Return what produced the captions; empty if that is not known."""
+        """Return what produced the captions; empty if unknown."""
         return read_object(self.manifest)
 
     def judge(
@@ -263,7 +262,7 @@ class RunFolder:
     def locked(self, *, part: str = "", wait: float = 0.0) -> Iterator[None]:
         """Lock the run, or a `part` of it; raise `RunLocked` if that takes over `wait` seconds.
 
-        What only the lock needed, its file and new folders, is removed at the end.
+        The lock's file and new folders are removed at the end.
         """
         created = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
@@ -287,7 +286,7 @@ class RunFolder:
 
     @contextmanager
     def locked_whole(self, *, wait: float = 0.0) -> Iterator[None]:
-        """Lock the run, of which no shard may be running."""
+        """Lock the run, unless one of its shards is running."""
         with self.locked(wait=wait):
             for shard in shards_in(self.path):
                 try:
@@ -319,7 +318,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:
-        # Permission denied: there may be one, and who reads it gets an error that says so.
+        # Permission denied: there may be one, and its reader gets an error about it.
         return True
 
 

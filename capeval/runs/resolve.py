@@ -4,15 +4,15 @@ Every command and every public function asks here. The rule is the same for all 
 
 - Text with a path separator, `.`, `..` and every `Path` object is a path and nothing else.
 - Any other text is a name: the run of that name in the folder of runs (`runs/`), or the file or
-  folder of that name in the working folder, whichever can serve what the command needs. A folder
-  that has only the name in common with a run never gets in its way.
+  folder of that name in the working folder, whichever the command can use. A folder that only
+  shares the name of a run never gets in its way.
 - If both can serve, the name is ambiguous: the error shows both as paths, and either path can be
   typed instead. A file of that name always can.
 
 A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts belongs
 to no judge. `sample` stands for the bundled sample unless the user has a run or file of that name.
 
-What means nothing, or several things, raises `InputError` or `UsageError`.
+Without a match, or with several, `InputError` or `UsageError` is raised.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
 def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
     """Return the file of a metric, a judge's folder, or a run's verdicts by its only judge.
 
-    `judge` is which of several judges of a run.
+    `judge` selects one of a run's judges.
     """
     path = locate(name_or_path, runs, _is_judged, "a file")
     if path.is_dir() and not JudgeFolder(path).has_verdicts():
@@ -109,7 +109,7 @@ def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder
 def readable(
     work: Callable[[T], R], found: Iterable[T], faults: list[tuple[T, CapevalError]]
 ) -> Iterator[R]:
-    """Yield what some work makes of each that can be read; errors of the others go to `faults`."""
+    """Yield the result of `work` for each readable one; errors of the others go to `faults`."""
     for one in found:
         try:
             with reading():
@@ -123,7 +123,7 @@ def readable(
 def attempt(
     work: Callable[[PlacedT], R], found: Iterable[PlacedT], on_notice: Notices
 ) -> Iterator[R]:
-    """Yield what some work makes of the runs that the user did not name.
+    """Yield the results of `work` for runs that the user did not name.
 
     One that cannot be read is left out with a notice; if none can, the first error is raised.
     """
@@ -145,7 +145,7 @@ def why_left_out(run: Path | str, fault: CapevalError | str) -> str:
 
 
 def is_taken(name: str, runs: Path = RUNS) -> bool:
-    """Say whether a name of the bundled sample, or of its runs, means something of the user's."""
+    """Return whether a name of the bundled sample, or of its runs, is the user's own."""
     return any(_is_run(place) or place.is_file() for place in (runs / name, Path(name)))
 
 
@@ -158,12 +158,12 @@ def locate(
     files: bool = True,
     folders: Collection[Path] | None = None,
 ) -> Path:
-    """Return an existing path for what was typed; the caller says what is wrong with its content.
+    """Return an existing path for the typed text; the caller checks its content.
 
     Parameters
     ----------
     serves : says whether a folder has what the command needs
-    what : names that in messages
+    what : its name in messages
     files : whether a file can serve, too
     folders : the folders of runs in which a name is looked for; by default `runs`
 
@@ -286,7 +286,7 @@ class Target:
 def work_on(
     targets: Sequence[Target], work: Callable[[Target], R], on_notice: Notices
 ) -> Iterator[R]:
-    """Yield what some work makes of each target; see `attempt` for targets that nobody named."""
+    """Yield the result of `work` for each target; see `attempt` for targets without a name."""
     if not all(one.is_named for one in targets):
         yield from attempt(work, targets, on_notice)
         return
@@ -308,7 +308,7 @@ class Targets:
     replaces: bool = False
 
     def named(self, names: Sequence[FilePath], doing: str, on_notice: Notices) -> list[Target]:
-        """Return what is named; without a name every run, or the sample."""
+        """Return the named targets; by default every run, or the sample."""
         if self.run is not None and len(names) != 1:
             raise UsageError("--run names the run of one captions file; name that file alone")
         targets = [target for name in names for target in self.of(name)]
@@ -330,7 +330,7 @@ class Targets:
         name, count = Counter(distinct).most_common(1)[0]
         if count > 1:
             what = f"{count} of the arguments are the run {name!r}"
-            raise UsageError(f"{what}; name each once, and files of one name apart")
+            raise UsageError(f"{what}; name each once, files of one name separately")
         return targets
 
     def of(self, name_or_path: FilePath) -> list[Target]:

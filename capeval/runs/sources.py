@@ -59,13 +59,12 @@ class Source:
     notices: tuple[str, ...] = ()
     """How the captions file was read, if another program wrote it."""
     is_assumed: bool = False
-    """Whether some captions stand in for captions that a model is yet to write."""
+    """Whether some captions are placeholders for captions yet to be generated."""
     replaces: bool | None = None
     """Whether these captions replace others of the run; None if they never can."""
 
     @property
     def warnings(self) -> list[str]:
-        """That the model that wrote the captions drafted the annotations, if so."""
         made = self.run.read_manifest().get("generation", {}) if self.run else {}
         drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
         models = (made.get("model"), *(one.model for one in self.captions))
@@ -152,7 +151,7 @@ def _unchanged(source: Path | str, _folder: Path, _stamp: Stamp) -> tuple[Annota
 
 
 def videos_of_set(path: str | Path) -> tuple[Video, ...]:
-    """Return the videos to caption: those annotated, or those of a list that are kept."""
+    """Return the videos to caption: the annotated ones, or those kept in a list."""
     file = annotations_file(path)
     return load_video_list(file) if file.name == VIDEO_LIST else annotations_of(path)
 
@@ -194,7 +193,7 @@ def from_file(
 def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
     """Return the names of captions, each given with its file or the folder of its run.
 
-    Where files have one name, it is the file's own instead, or else its folder's.
+    If names clash, it is the file's own name, or else its folder's.
     """
     return distinct(
         [name for name, _ in named],
@@ -204,7 +203,6 @@ def distinct_names(named: Sequence[tuple[str, Path]]) -> list[str]:
 
 
 def run_name(name: str) -> str:
-    """Check a name for a run, and return it."""
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise UsageError(f"{name!r} cannot name a run; use a plain name without slashes")
     return name
@@ -229,7 +227,6 @@ def _known(
     file: Path,
     ignore_unknown: bool,
 ) -> tuple[tuple[Caption, ...], tuple[str, ...]]:
-    """Return the captions with an annotation, and a notice about the other captions."""
     known = known_captions(read, annotations, file=file, ignore_unknown=ignore_unknown)
     kept = {one.index for one in known}
     left = [one.index for one in read if one.index not in kept]
@@ -251,12 +248,11 @@ def annotations_named_by(path: Path) -> str | None:
 
 
 def is_bundled(name: str) -> bool:
-    """Say whether a name is that of one of the bundled sample's runs."""
+    """Return whether a name is that of a run of the bundled sample."""
     return name.startswith(f"{SAMPLE}-")
 
 
 def sample_captions() -> dict[str, Path]:
-    """Return the bundled captions files by the name of their run."""
     folder = sample_folder() / "captions"
     return {f"{SAMPLE}-{path.stem}": path for path in sorted(folder.glob("*.jsonl"))}
 
@@ -307,7 +303,7 @@ def tested_model_warnings(
     Parameters
     ----------
     made : the `drafted_by` and `filtered_by` of each, as far as known
-    models : what the run's model is called, besides the run's own name
+    models : the names of the run's model, besides the run's own name
     """
     names = {_key(name) for name in (run, *models) if name}
     found = {
@@ -325,5 +321,5 @@ def tested_model_warnings(
 
 
 def _key(name: str) -> str:
-    # The name of a run of questions goes on with what was shown: MODEL@16.
+    # The name of a run of questions ends in the shown frames: MODEL@16.
     return base_name(name).partition("@")[0].casefold()

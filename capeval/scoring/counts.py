@@ -18,7 +18,7 @@ from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Annotation, Relation
 GROUPS = ("all", *ELEMENT_TYPES)
 COUNTS = ("entailed", "contradicted", "total")
 MEASURES = ("precision", "recall", "f1")
-# In the order of COUNTS; a lack adds to the total alone.
+# In the order of COUNTS; a lack adds only to the total.
 _CODES: dict[Relation, int] = {"entailment": 0, "contradiction": 1, "lack": 2}
 
 
@@ -96,7 +96,6 @@ def measures(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)  # many runs are of one set
 def arrays_of(annotations: tuple[Annotation, ...]) -> AnnotationArrays:
-    """Return a set of annotations as arrays."""
     return AnnotationArrays(annotations)
 
 

@@ -247,7 +247,6 @@ def _spread(reference: AnnotationArrays, scored: Mapping[int, Scored]) -> Repeat
 
 
 def scores_text(scores: Scores) -> str:
-    """Return the content of a file of scores."""
     return dumps(scores.model_dump(mode="json"), indent=1) + "\n"
 
 
@@ -339,7 +338,6 @@ class JudgedRun:
 
     @property
     def warnings(self) -> list[str]:
-        """A warning if the model that wrote the captions drafted the annotations."""
         drafted = ({"drafted_by": one.drafted_by} for one in self.annotations)
         models = (self.model, *(caption.model for caption in self.captions.values()))
         return tested_model_warnings(self.name, "annotations", drafted, models)

@@ -43,7 +43,7 @@ class ScoreOptions:
     repeats : Use only the first N repeats. By default as many as were last requested.
     ignore_unknown : Skip verdicts on videos without an annotation.
     out : Write the scores to this file (JSON), or each element's verdict (.csv, .parquet).
-    layout : Write --out as a benchmark's own code does: tuna.
+    layout : Write --out in the layout of a benchmark's own code: tuna.
     """
 
     run: FilePath = required(positional=True, metavar="RUN")
@@ -67,7 +67,7 @@ def score_run(o: ScoreOptions) -> JudgedRun:
     It is `score` for callers who also need the run's name and the reasons of unscored captions.
     """
     if o.layout is not None and o.out is None:
-        raise UsageError("--layout is that of --out; name a file with --out")
+        raise UsageError("--layout needs a file: name it with --out")
     judged = load_judged(
         o.run,
         runs=Path(o.runs),
@@ -117,7 +117,7 @@ def score(o: ScoreOptions) -> Scores:
 
 
 class _Scored(RunScores):
-    """The scores of one run: as JSON they are alone."""
+    """The scores of one run; its JSON has only these."""
 
     def __init__(self, run: JudgedRun) -> None:
         super().__init__({run.name: run.scores})

@@ -182,7 +182,7 @@ VIEWS = ("overall", *WAYS)
 
 
 def places_of(way: str) -> list[Place]:
-    """Return the places of a way whose groups are always the same."""
+    """Return the places of a way with fixed groups."""
     return [(way, name) for name in WAYS[way].groups]
 
 
@@ -201,14 +201,15 @@ NO_INTERVAL_NOTE = f"[{NOTHING}]: no interval, fewer than {FEWEST_VIDEOS} videos
 """The note below a table in which a value has no interval."""
 
 FEW_VIDEOS_NOTE = (
-    f"Intervals from fewer than {FEWEST_FOR_FAILURES} videos can be too narrow: where 2-5% of "
-    "strong captions fail altogether, those of F1 from 20 to 40 videos cover 86-91%, not 95%."
+    f"Intervals from fewer than {FEWEST_FOR_FAILURES} videos can be too narrow: if 2-5% of "
+    "otherwise strong captions fail altogether, 95% intervals of F1 from 20 to 40 videos contain "
+    "the true mean in 86-91% of cases."
 )
 """The note on such an interval, once per page."""
 
 
 def is_narrow(mean: Bounded, n: int) -> bool:
-    """Return whether `FEW_VIDEOS_NOTE` is about a mean, or a difference of two."""
+    """Return whether `FEW_VIDEOS_NOTE` applies to a mean, or a difference of two."""
     return mean.low is not None and n < FEWEST_FOR_FAILURES
 
 
@@ -218,7 +219,7 @@ class ScoreRow:
 
     `cells` are the means of videos by place, those of a paper with n = 0, or the accuracies of
     questions; then `captioned` counts the questions. Only rows with a rank can have the best
-    numbers marked. What is not known is None. `parameters` are in billions. `group` is "diagnostic"
+    numbers marked. Unknown values are None. `parameters` are in billions. `group` is "diagnostic"
     for a run that saw less than the video, and "baseline" for no model; neither has a rank.
     """
 
@@ -403,7 +404,7 @@ def coverage(scores: Scores) -> str:
         f"scored {share(counts.scored, counts.captioned)}{empty_captions(counts)}",
     ]
     if unmatched.share is not None:
-        parts.append(f"unmatched events {percent(unmatched.share)}%")
+        parts.append(f"{percent(unmatched.share)}% of caption events unmatched")
     if scores.repeat_spread:
         spread = scores.repeat_spread
         parts.append(
@@ -454,7 +455,6 @@ def _run(*, published: bool, under: str = "") -> Column:
 
 
 def _count(rows: Sequence[ScoreRow], place: Place) -> str:
-    """Return the number of videos behind a column, from the smallest of a run to the largest."""
     counts = {row.cells.get(place, NO_SCORES).n for row in rows}
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
@@ -467,7 +467,7 @@ LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
 def about_rows(
     rows: Sequence[ScoreRow], *, published: bool = False
 ) -> list[tuple[Column, Sequence[Any]]]:
-    """Return the first columns of a table of runs: what they are, and how much is scored."""
+    """Return the first columns of a table of runs: their identity and coverage."""
     unknown = [None] * len(rows)
     captioned: Sequence[Any] = [
         None if row.captioned is None else (row.captioned, row.annotated) for row in rows

@@ -88,7 +88,7 @@ def stored_judgments(
     if len(identities) > 1:
         raise InputError(
             f"mixes verdicts of {len(identities)} judges or settings "
-            f"({'; '.join(sorted(map(str, identities)))}); judge it again to make it whole",
+            f"({'; '.join(sorted(map(str, identities)))}); judge it again to correct it",
             file=path,
         )
     return judgments
@@ -135,7 +135,6 @@ def changed_since(
 
 
 def votes_of(judgment: Judgment) -> tuple[Verdict, ...]:
-    """Return the finished repeats of a judgment."""
     if judgment.repeats or not isinstance(judgment, Scored):
         return judgment.repeats
     return (Verdict(**{name: getattr(judgment, name) for name in Verdict.model_fields}),)
@@ -153,7 +152,7 @@ def _unscored(judgment: Judgment, reason: str) -> Unscored:
 
 
 def scored_by(votes: Sequence[Verdict], about: Judgment) -> Scored:
-    """Return the judgment that some repeats give; its judge and video are those of `about`."""
+    """Return the judgment of some repeats; its judge and video are those of `about`."""
     first = votes[0]
     relations = majority([vote.relations for vote in votes])
     return Scored(
@@ -255,7 +254,7 @@ def judged_by(judgments: Sequence[Judgment]) -> tuple[JudgeIdentity, list[str]]:
 
 
 def addresses_of(judgments: Sequence[Judgment]) -> str | None:
-    """Return where the judge was called; a run may be finished at another address."""
+    """Return the judge's addresses; a run may be finished at another address."""
     found = {one.provenance.base_url for one in judgments}
     return ", ".join(sorted(address for address in found if address)) or None
 
@@ -282,7 +281,7 @@ def snapshots_notice(name: str, models: Sequence[str], addresses: str | None = N
 # ---- The signature: one line that says how a score was made, as in sacreBLEU ---------------------
 
 VERSION = "v"
-"""The part that names the version of capeval; it changes nothing that is measured."""
+"""The part that names the version of capeval; it does not affect comparisons."""
 
 _LIKE = ("judge", "prompts", "reasoning", "repeats", "data")
 """The parts of the signature that two scores must share to be comparable."""

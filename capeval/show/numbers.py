@@ -17,7 +17,7 @@ Fractions are shown in percent, their differences in points, coefficients with t
 >>> place_name("<=15"), place_name("16-20")
 ('≤15', '16-20')
 
-What is not known is a dash:
+Unknown values are a dash:
 
 >>> percent(None), points(None), coefficient(None), p_value(None), share(None, 1000)
 ('–', '–', '–', '–', '–')
@@ -55,12 +55,11 @@ def whole_percent(value: float | None) -> str:
 
 
 def plain_number(value: float) -> str:
-    """Return a number that was typed or configured, as short as it can be."""
+    """Return a number that was typed or configured, as short as possible."""
     return f"{value:g}"
 
 
 def billions(parameters: float | None) -> str:
-    """Return the number of a model's parameters."""
     return NOTHING if parameters is None else f"{plain_number(parameters)}B"
 
 
@@ -85,7 +84,6 @@ def hundredths(value: float) -> str:
 
 
 def file_size(size: int) -> str:
-    """Return the size of a file."""
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
@@ -123,7 +121,7 @@ def bounded(of: Bounded) -> str:
 
 
 def p_equation(p: float | None) -> str:
-    """Return a p-value as a sentence has it."""
+    """Return a p-value for a sentence."""
     return f"p {p_value(p)}".replace("p <", "p < ") if p and p < 0.001 else f"p = {p_value(p)}"
 
 
@@ -150,14 +148,13 @@ def letter_of(place: int) -> str:
 
 
 def place_name(place: str, limit: int = 300) -> str:
-    """Return the name of a bucket as figures and pages have it."""
+    """Return the name of a bucket for figures and pages."""
     if place[:2] in ("<=", ">="):
         place = {"<": "≤", ">": "≥"}[place[0]] + place[2:]
     return one_line(place, limit)
 
 
 def share(part: int | None, whole: int | None) -> str:
-    """Return a part and the whole."""
     if part is None or whole is None:
         return NOTHING
     return f"{thousands(part)}/{thousands(whole)}"

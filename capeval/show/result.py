@@ -46,7 +46,7 @@ class Result(ABC):
         """Return the answer in a sentence that can be pasted into a message."""
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        """Return the tables, with what is said about them; everything if `full`."""
+        """Return the tables, with their notes; everything if `full`."""
         return []
 
     def records(self) -> list[dict[str, Any]]:
@@ -54,7 +54,6 @@ class Result(ABC):
         return records_of(self.pages(full=True))
 
     def as_json(self) -> Any:
-        """Return the whole result as JSON values."""
         dump = getattr(self, "model_dump", None)
         return dump(mode="json") if dump else self.records()
 
@@ -103,7 +102,7 @@ class Result(ABC):
 
 @dataclass(frozen=True)
 class Lines(Result):
-    """A result that is shown in some lines, the headline first."""
+    """A result that is shown as lines, the headline first."""
 
     lines: Sequence[str]
     missing: Sequence[str] = ()
@@ -155,7 +154,7 @@ class Output:
     def json(self, value: Any) -> None:
         """Print JSON values, their text or a pydantic model, alone on stdout.
 
-        Nothing in their texts can act on a terminal.
+        Their texts cannot control a terminal.
         """
         if hasattr(value, "model_dump"):
             value = value.model_dump(mode="json")
@@ -183,7 +182,7 @@ def _clean(text: str) -> str:
 
 
 def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
-    """Show a result as the options of a command say; `out` is the file that has it."""
+    """Show a result by the options of a command; `out` is the file that has it."""
     if output.as_json:
         output.json(result.as_json())
     elif output.form not in (None, "table"):

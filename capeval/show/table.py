@@ -41,7 +41,7 @@ class Kind:
     ----------
     show : the part of the text that is marked where it is the best of its column
     before, after : the text around it, such as precision and recall, or an interval
-    parts : fields of a record, by what is added to the column's key
+    parts : fields of a record, by the suffix of the column's key
     """
 
     show: Callable[[Any], str] = str
@@ -121,7 +121,7 @@ class Column:
     key: str = ""
 
     def shown(self, cell: object) -> Shown:
-        """Return what a cell shows; a value that is None is a dash."""
+        """Return a cell as shown; None is a dash."""
         value, place, style, after = cell, 0, "", ""
         if isinstance(cell, Cell):
             value, place, style, after = cell.value, cell.place, cell.style, cell.after
@@ -147,7 +147,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that has more than its value.
+    """A cell with more than a value.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class Table:
         return [column.shown(cell) for column, cell in zip(self.columns, row, strict=True)]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the values of each row by the keys of the columns, those of headings left out."""
+        """Return the values of each row by the keys of the columns, without heading rows."""
         return [
             {
                 (column.key or column.heading) + part: value
@@ -207,7 +207,6 @@ class Table:
         return replace(self, columns=[self.columns[at] for at in places], rows=rows)
 
     def known(self) -> Table:
-        """Return the table without columns in which nothing is known."""
         rows = [[_value(cell) for cell in row] for row in self.rows if len(row) > 1]
         cells = enumerate(zip(*rows, strict=True))
         kept = [at for at, of in cells if any(value is not None for value in of)]
@@ -224,7 +223,7 @@ def _parts(kind: Kind, cell: object) -> Mapping[str, Any]:
 
 
 def columns(*headings: str | tuple[str, Kind], words: int = 1) -> list[Column]:
-    """Return columns of which the first are of words and the others of numbers, or of a kind.
+    """Return columns: the first `words` of words, the others of numbers or of a kind.
 
     >>> [(one.heading, one.words) for one in columns("Run", ("F1", PERCENT))]
     [('Run', True), ('F1', False)]
@@ -234,7 +233,6 @@ def columns(*headings: str | tuple[str, Kind], words: int = 1) -> list[Column]:
 
 
 def table_of(title: str, found: Sequence[tuple[Column, Sequence[Any]]], note: str = "") -> Table:
-    """Return a table from columns with their cells."""
     rows: list[Row] = list(zip(*(cells for _, cells in found), strict=True))
     return Table(title, [column for column, _ in found], rows, note)
 
@@ -284,7 +282,7 @@ class Page:
         return [line] if line else []
 
     def shortened(self, most: int) -> Page:
-        """Return the same with at most so many rows in each table, and the number left out."""
+        """Return a copy with at most `most` rows in each table, and the number left out."""
         tables = []
         for table in self.tables:
             left = len(table.rows) - most
@@ -297,7 +295,7 @@ class Page:
 
 
 def with_more(note: str, more: str) -> str:
-    """Return a note with what was left out behind it."""
+    """Return a note, followed by what was left out."""
     return f"{note.rstrip('.')}. {more}" if note else more
 
 
@@ -359,7 +357,7 @@ def print_fields(fields: Mapping[str, object], console: Console) -> None:
 
 
 def print_sentence(text: str, console: Console, *, style: str = "") -> None:
-    """Print text that is to be read, wrapped at words."""
+    """Print prose, wrapped at words."""
     room = max(console.width, _LEAST_SENTENCE)
     lines = wrap(one_line(text, LONGEST), room, break_long_words=False, break_on_hyphens=False)
     print_line("\n".join(lines), console, style=style)
@@ -387,7 +385,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def _empty(table: Table, room: int, *, head: bool) -> RichTable:
-    """Return a table of rich without rows, whose columns are as wide as all rows need."""
+    """Return an empty rich table whose columns are wide enough for all rows."""
     gap = 2 if _total(natural_widths(table), 2) <= room else 1
     widths = _widths(table, room, gap)
     made = RichTable(
@@ -408,7 +406,7 @@ def _empty(table: Table, room: int, *, head: bool) -> RichTable:
 
 
 def _print(made: RichTable, console: Console) -> None:
-    """Print a table of rich without the spaces with which it fills its lines."""
+    """Print a rich table without the trailing spaces of its lines."""
     room = console.options.update_width(made.width or console.width)
     for segments in console.render_lines(made, room):
         line = Text.assemble(*((one.text, one.style or "") for one in segments))
@@ -426,7 +424,7 @@ def _text(cell: Shown) -> Text:
 
 
 def natural_widths(table: Table) -> list[int]:
-    """Return how wide each column is where nothing is broken."""
+    """Return the width of each column without line breaks."""
     rows = [table.shown(row) for row in table.rows if len(row) > 1 or len(table.columns) == 1]
     return [
         max(
@@ -439,7 +437,7 @@ def natural_widths(table: Table) -> list[int]:
 
 
 def _widths(table: Table, room: int, gap: int) -> list[int]:
-    """Return how wide columns are: the widest words are broken to fit, numbers are not."""
+    """Return the widths of columns: the widest words are broken to fit, numbers are not."""
     widths = natural_widths(table)
     words = [at for at, column in enumerate(table.columns) if column.words]
     for at in sorted(words, key=lambda at: -widths[at]):
@@ -449,7 +447,7 @@ def _widths(table: Table, room: int, gap: int) -> list[int]:
 
 
 def one_screen(pages: Sequence[Page], *, lines: int = 40) -> list[Page]:
-    """Return pages with as many rows in each table as fill a screen of so many lines.
+    """Return pages with as many rows in each table as fill a screen of `lines` lines.
 
     A table keeps at least five rows, and needs about four lines for its title, head and notes.
     """

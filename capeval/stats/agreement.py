@@ -139,7 +139,7 @@ def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal"
         return Coefficient(None, reason="no unit has two ratings")
     values = values[:, paired]
     if level == "ordinal":
-        # Its distance of two values is that of their ranks, ties sharing the middle one.
+        # The distance of two values is that of their ranks; ties share the middle one.
         there = ~np.isnan(values)
         _, at, counts = np.unique(values[there], return_inverse=True, return_counts=True)
         values[there] = (np.cumsum(counts) - counts / 2)[at]

@@ -29,10 +29,10 @@ _FEWEST_FOR_SLOPE = 3
 """A line through two points leaves nothing to estimate its error from."""
 
 _ROUNDING = 1e-18
-"""A variance of scores below this is rounding errors alone."""
+"""A variance of scores below this is only rounding error."""
 
 _NO_COVARIANCE = 1e-15
-"""The same of a covariance, whose sign is then an accident."""
+"""The same for a covariance, whose sign is then chance."""
 
 Ends = tuple[float, float] | None
 """The 95% interval of a mean; None if there is none."""
@@ -107,7 +107,7 @@ def calibrate(judge: ArrayLike, labels: ArrayLike) -> Calibration:
     new = same + (residual + slope * (2 * steep - slope) * float(scores.var(ddof=1))) / videos
     reason = _too_few(n) if n < FEWEST_LABELLED else None
     if reason is None and left <= _ROUNDING:
-        reason = "the labels do not differ from a line of the judge's scores"
+        reason = "the labels are an exact linear function of the judge's scores"
 
     def ends(middle: float, variance: float, degrees: int) -> Ends:
         from scipy.special import stdtrit

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from capeval.stats.values import Floats, GroupingName, Ints, Mask, Missing, steady
 
-# Cells of the matrices of signs that are worked on at once.
+# Cells of the sign matrices per chunk.
 _CELLS = 4_000_000
 # Of scores whose largest deviation is 1, a mean square below this is rounding error.
 _TINY = 1e-12
@@ -61,7 +61,7 @@ GROUPINGS: dict[GroupingName, Grouping] = {
 
 @dataclass(frozen=True)
 class Design:
-    """Which video and which system each row of scores belongs to.
+    """The video and the system of each row of scores.
 
     Attributes
     ----------
@@ -77,17 +77,14 @@ class Design:
 
     @property
     def rows(self) -> int:
-        """The number of captions."""
         return len(self.video)
 
     @cached_property
     def videos(self) -> int:
-        """The number of videos."""
         return int(self.video.max(initial=-1)) + 1
 
     @cached_property
     def systems(self) -> int:
-        """The number of systems."""
         return int(self.system.max(initial=-1)) + 1
 
     @property
@@ -154,7 +151,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Iterable[Sums]) -> Sums:
-        """Return the sums of all samples of several."""
+        """Join the samples of several sums."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -386,7 +383,7 @@ def _signs(rows: Floats, columns: Floats) -> Signs:
 
 
 def _centred(values: Floats) -> Floats:
-    """Return scores minus their mean, of which the largest is 1, along the last axis.
+    """Return centred scores, scaled so that the largest is 1, along the last axis.
 
     Where all are equal, they are 0.
     """
@@ -395,7 +392,7 @@ def _centred(values: Floats) -> Floats:
         top = np.abs(cells).max(axis=-1, keepdims=True)
         return np.asarray(cells / np.where(top > 0, top, 1.0))
 
-    # Scaled first, lest squares of very small or large values leave the range of floats.
+    # Scaled first: squares of very small or large values may leave the range of floats.
     found = scaled(values)
     found = scaled(found - found.mean(axis=-1, keepdims=True))
     return np.where(np.ptp(values, axis=-1, keepdims=True) > 0, found, 0.0)

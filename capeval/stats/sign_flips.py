@@ -12,7 +12,7 @@ from capeval.stats.values import Floats, Missing, Value
 
 _ALPHA = 0.05
 """The level of tests: a run or metric is worse if its adjusted p does not exceed it."""
-# What studies are planned with (Cohen, 1988).
+# The usual target power (Cohen, 1988).
 _POWER = 0.8
 # Random patterns at a time.
 _CHUNK = 500
@@ -23,16 +23,16 @@ _SLACK = 1e-12
 def sign_flips(gaps: Floats, *, resamples: int = 10_000, seed: int = 0) -> Floats:
     """Return the two-sided p of the mean of every column of paired differences.
 
-    If neither system is better, a unit (video) does not care which of them is which. Where the
-    rows of a column that are not 0 have no more patterns of signs than there are resamples, p is
-    the share of all patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it
-    includes the observed pattern. Elsewhere each random flip turns the sign of whole rows, and the
-    observed one is added (Phipson and Smyth, 2010). So p is never 0. All columns share the flips.
+    If neither system is better, their values of a unit (video) are exchangeable. Where the nonzero
+    rows of a column have no more sign patterns than there are resamples, p is the share of all
+    patterns whose mean is at least as far from 0 (exact, Fisher, 1935); it includes the observed
+    pattern. Elsewhere each random flip turns the sign of whole rows, and the observed one is added
+    (Phipson and Smyth, 2010). So p is never 0. All columns share the flips.
 
     Parameters
     ----------
     gaps : (rows, columns); NaN marks a row that a column does not have
-    resamples : number of random flips, and the most patterns that are enumerated
+    resamples : number of random flips, and the limit of enumerated patterns
     seed : of `numpy.random.default_rng`
 
     Returns
@@ -63,7 +63,7 @@ def sign_flips(gaps: Floats, *, resamples: int = 10_000, seed: int = 0) -> Float
 
 
 def _exact(filled: Floats, least: Floats, n: int) -> Floats:
-    """Return p over all patterns of signs of columns that have `n` rows that are not 0 each."""
+    """Return p over all sign patterns of columns with `n` nonzero rows each."""
     # Down the columns, so that each keeps its own rows.
     values = filled.T[filled.T != 0].reshape(filled.shape[1], n)
     # A pattern and its opposite are as far from 0: the first sign can stay.
@@ -123,7 +123,7 @@ def rank_clusters(values: Sequence[Value], p_values: Sequence[Value]) -> list[in
     """Return the cluster of each metric, from 1 for the best; None for one without a value.
 
     From the best down, a metric opens a new cluster when it is worse than every member of the
-    cluster above; a test that is missing is no proof of that.
+    cluster above; a missing test does not prove that.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@
 There are few means, and leaving out one video rarely changes their order, so their errors are
 simulated: means are drawn from the normal distribution that the videos give them. What is estimated
 is the statistic of the means over very many videos. The means of n videos have errors, which
-attenuate a correlation, and drawn means have these errors twice. So the values of drawn means as
-they are lie too low, and they are taken again of means whose spread is reduced by that of the
-errors (errors in variables; Fuller, 1987, section 1.2).
+attenuate a correlation, and drawn means have these errors twice. So the values of drawn means are
+too low, and they are computed again for means whose spread is reduced by that of the errors (errors
+in variables; Fuller, 1987, section 1.2).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from capeval.stats.correlation import STATISTICS, Design, Statistic, group_means
 from capeval.stats.values import FEWEST_LEFT_OUT, UPPER, Floats, Inference, Missing, steady, too_few
 
 _DRAWS = 5_000
-# Normal numbers that are drawn at once: 80 MB.
+# Normal numbers per chunk: 80 MB.
 _CELLS = 10_000_000
-# Two have two orders, and often all draws have one of them.
+# Two systems have two orders, often the same in all draws.
 _FEWEST_SYSTEMS = 3
-# How often the errors' spread is taken off that of drawn means, which have it twice. By simulation,
+# Multiple of the errors' spread subtracted from drawn means', which have it twice. By simulation,
 # once covers 92% where r is .97, and 1.25 times 98% of close systems (docs/statistics.md).
 _TAKEN_OFF = 1.1
 # Of a spread that is mostly error, at least this share stays: 0.1 to 0.3 cover alike.
 _LEFT = 0.15
 # Means in one line have no inverse of their scatter.
 _IN_LINE = 1 - 1e-9
-# Of up to six systems, all 720 orders are enumerated.
+# For up to six systems, all orders are enumerated.
 _EVERY_ORDER = 6
 _PERMUTATIONS = 2_000
 _SLACK = 1e-12
@@ -147,7 +147,7 @@ def interval_of(value: float, drawn: Floats, videos: int) -> Inference | Missing
 def permutation_p(metric: Floats, human: Floats, statistic: Statistic, seed: int) -> float:
     """Return p of a correlation of systems' means over permutations of the systems, two-sided.
 
-    Up to 6 systems, all orders are taken; of more, 2,000 random ones and the observed one.
+    Up to 6 systems, all orders are used; for more, 2,000 random ones and the observed one.
 
     Parameters
     ----------

@@ -334,7 +334,7 @@ def _fisher(values: Floats) -> Floats:
 
 
 def _unusable(scaled: Floats) -> Missing | None:
-    """Return why a value and the values without each video have no interval, or None."""
+    """Return the reason why a value and those without each video have no interval, or None."""
     if len(scaled) <= FEWEST_LEFT_OUT:
         return too_few(len(scaled) - 1)
     if np.isnan(scaled).any():
@@ -356,7 +356,6 @@ def _error(without: Floats) -> tuple[float, float]:
 
 
 def _student(value: float, error: float, freedom: float) -> tuple[float, float]:
-    """Return half of the interval's width and p."""
     from scipy.special import stdtr, stdtrit
 
     p = 2 * float(stdtr(freedom, -abs(value) / error))

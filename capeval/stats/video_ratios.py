@@ -1,7 +1,7 @@
 """Ratios of sums over videos, such as accuracies, with intervals over resampled videos.
 
-Questions about one video are alike, so whole videos are drawn, the same ones above and below the
-line and in every column.
+Questions about one video are alike, so whole videos are resampled, the same in numerators,
+denominators and all columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capeval.stats.values import FEWEST_LEFT_OUT, UPPER, Floats, Interval, Mask,
 
 # Values of resamples that differ by less are one value.
 _SLACK = 1e-12
-# Counts that are worked on at once, so that they stay in the processor's cache.
+# Counts per chunk, so that they stay in the processor's cache.
 _CHUNK = 400_000
 
 Counts = NDArray[np.float32]
@@ -28,7 +28,7 @@ class VideoRatios:
     """Ratios of sums over videos, in columns such as the questions of one task.
 
     Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
-    for few videos (Hesterberg, 2015). They are too near to shares and ratios that few videos
+    for few videos (Hesterberg, 2015). They are too narrow for shares and ratios that few videos
     decide: the intervals of both reach at least to the ends of `ratio_ends`.
 
     Parameters
@@ -111,9 +111,9 @@ class VideoRatios:
         return Interval(max(found.low, 0.0) - 1, found.high - 1)
 
     def ratio(self, column: int, present: Mask) -> Interval | Missing:
-        """Return the interval of a ratio of any size; where the lower sum is 0 there is none.
+        """Return the interval of a ratio of any size; none if the lower sum is 0.
 
-        What a video's questions have in common above and below the line cancels.
+        Effects of a video that numerator and denominator share cancel.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class VideoRatios:
         if found.high - found.low <= _SLACK:
             return Missing("all resamples have one value")
         found = Interval(max(found.low, 0.0), found.high)
-        # Where nothing is above the line all resamples are 0, so that there is a logarithm here.
+        # If all numerators are 0, all resamples are 0, so that there is a logarithm here.
         upper, lower = self._upper[:, column], self._lower[:, column]
         ends = ratio_ends(observed, upper / upper.sum(), lower / lower.sum(), videos)
         return widened(found, ends)
@@ -160,9 +160,9 @@ def resample_counts(units: int, resamples: int, seed: int) -> Iterator[Counts]:
 def percentiles(values: Floats, *, units: int, around: float) -> Interval | Missing:
     """Return the 95% percentile interval of bootstrap values; NaN marks a resample without one.
 
-    With few units a percentile interval is too narrow, as a normal interval is that takes neither
-    n - 1 nor t: percentiles further out by just that are taken (the expanded interval of
-    Hesterberg, 2015). `Missing` when more than half of the resamples have no value.
+    With few units a percentile interval is too narrow, like a normal interval without n - 1 and t:
+    percentiles further out by just that are used (the expanded interval of Hesterberg, 2015).
+    `Missing` when more than half of the resamples have no value.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def percentiles(values: Floats, *, units: int, around: float) -> Interval | Miss
 def share_ends(right: Floats, asked: Floats) -> Ends:
     """Return the 95% ends of the share of right answers, of videos with a question each or more.
 
-    Wilson's score interval with Student's t, of as many independent questions as have the variance
-    that is seen between videos; these are never more than were asked.
+    Wilson's score interval with Student's t, for as many independent questions as have the variance
+    that is seen between videos, but never more than were asked.
 
     Parameters
     ----------
@@ -232,8 +232,8 @@ def ratio_ends(value: float, upper: Floats, lower: Floats, videos: int) -> Ends:
     Parameters
     ----------
     value : the ratio, above 0
-    upper, lower : (videos,) each video's part of the relative deviation above and below the line,
-        such as its share of a sum; a video that is on both sides cancels
+    upper, lower : (videos,) each video's part of the relative deviation of numerator and
+        denominator, such as its share of a sum; a video on both sides cancels
     videos : how many count as independent
 
     >>> low, high = ratio_ends(2.0, np.full(8, 1 / 8), np.array([1, 1, 1, 1, 0, 0, 0, 0]) / 4, 8)
@@ -257,7 +257,7 @@ def _variance(parts: Floats, videos: int) -> float:
 
 
 LEAST_CORRELATION = 0.1
-"""The correlation within a cluster that is assumed at least.
+"""The minimum correlation that is assumed within a cluster.
 
 Where everything is right, it cannot be estimated, and with 20 to 40 clusters the estimate is too
 low as often as not. With this floor, simulated intervals of beta-binomial clusters (10 to 240 of
@@ -290,7 +290,7 @@ def wilson(proportion: float, n: float) -> tuple[float, float]:
 
 
 def design_effect(correct: Floats, n: Floats) -> float:
-    """Return by how much the variance of a proportion exceeds that of independent observations.
+    """Return the ratio of a proportion's variance to that of independent observations.
 
     The variance between clusters is that of a ratio, by linearisation (Kish, 1965; for proportions
     Rao and Scott, 1992). The effect is at least 1, and at least that of the correlation

@@ -125,7 +125,6 @@ def _read_labels(judged: JudgedRun, o: CalibrateOptions) -> _Labels:
 
 
 def _by_judge(path: Path, judged: JudgedRun, on_notice: Notices) -> _Labels:
-    """Return another judge's verdicts on a run's captions as labels."""
     other = load_judged(path, annotations=judged.annotations, ignore_unknown=True)
     if replace(other.identity, repeats=judged.identity.repeats) == judged.identity:
         raise InputError(
@@ -196,7 +195,6 @@ def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
 def _used(
     labels: _Labels, judged: JudgedRun
 ) -> tuple[LabelSource, dict[str, tuple[Relations, ...]]]:
-    """Return the labels of the captions that the run's judge has scored, with their source."""
     left_out = dict(labels.left_out)
     for index in labels.relations.keys() - judged.scored.keys():
         is_missing = judged.run and index not in judged.captions
@@ -304,7 +302,6 @@ class Calibrated(Result, ResultModel):
 
 
 def calibrated_scores(judged: JudgedRun, labels: _Labels) -> Calibrated:
-    """Return a run's scores, calibrated with labels of its captions."""
     source, labelled = _used(labels, judged)
     reference = AnnotationArrays(judged.annotations)
     videos = [index for index in reference.rows if index in judged.scored]

@@ -1,4 +1,4 @@
-"""`capeval probe`: a judge is tested with captions whose right verdicts are known."""
+"""`capeval probe`: test a judge with captions whose correct verdicts are known."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class ProbeOptions(JudgingOptions):
 
     Parameters
     ----------
-    annotations : Annotations to build probes of, or 'sample' for the bundled ones.
+    annotations : Annotations to build from, or 'sample' for the bundled ones.
     count : How many videos, or all if there are fewer.
     seed : The seed of videos and probes.
     run : The probes' run. By default the annotations' stem.
-    runs : The folder of this run. It is not that of other runs, so that no leaderboard ranks it.
+    runs : The folder of this run, apart from other runs, so that no leaderboard ranks it.
     """
 
     annotations: str | Path | Sequence[Annotation | Mapping[str, Any]] = option(
@@ -143,7 +143,7 @@ class KindResult(ResultModel):
 class Probing(Result, ResultModel):
     """How often a judge is right, by kind of probe, the worst kind first.
 
-    `folder` holds the probes; `judge` is None where there is no verdict yet.
+    `folder` holds the probes; `judge` is None if there is no verdict yet.
     """
 
     folder: str
@@ -161,8 +161,8 @@ class Probing(Result, ResultModel):
         left = f"; {unscored} captions unscored" if self.unscored else ""
         ends = f"[{percent(worst.low)}, {percent(worst.high)}]"
         return (
-            f"{one_line(self.judge)}: worst on {kind}, {percent(worst.value)}% {ends} of "
-            f"{counted(worst.n, 'verdict')} right (probes of "
+            f"{one_line(self.judge)}: right least often on {kind} probes, in "
+            f"{percent(worst.value)}% {ends} of {counted(worst.n, 'verdict')} (probes of "
             f"{counted(self.videos, 'video')}{left})."
         )
 
@@ -173,8 +173,14 @@ class Probing(Result, ResultModel):
         )
         for kind, one in self.kinds.items():
             table.rows.append([kind, (one.right, one.n), one, (one.unscored, one.captions)])
+        kinds = (
+            "Captions: verbatim, the annotated sentences; dropped, without a part of them; "
+            "reordered, with the first event last; contradicted, with false phrases; foreign, "
+            "those of another video; injected, with instructions to the judge. Right: of the known "
+            "verdicts. Unscored: of the captions."
+        )
         where = f"Captions and known verdicts: captions.jsonl and labels.csv in {self.folder}."
-        return [Page([table], notes=[where])]
+        return [Page([table], notes=[kinds, where])]
 
 
 def compared(source: ProbeSource, judged: Judged) -> Probing:

@@ -112,7 +112,6 @@ class ProbedVideo:
 
     @cached_property
     def events(self) -> list[list[ProbeSentence]]:
-        """The sentences of each event; some have none."""
         numbers = range(len(self.annotation.events))
         return [[one for one in self.sentences if one.event == number] for number in numbers]
 
@@ -126,7 +125,7 @@ class ProbedVideo:
 def unstated(
     sentences: Iterable[ProbeSentence], others: Iterable[ProbeSentence]
 ) -> list[ProbeSentence]:
-    """Return the sentences that say something which the others do not say.
+    """Return the sentences with content that the others lack.
 
     At least two of its content words, and more than half of them, are in no other sentence.
     """
@@ -199,7 +198,7 @@ def _of_video(annotations: Sequence[Annotation], at: int, seed: int) -> list[Pro
 def dropped(
     name: str, video: ProbedVideo, parts: Iterable[Sequence[ProbeSentence]], rng: random.Random
 ) -> Probe | None:
-    """Leave out one part, sampled among the parts that say something which the rest does not."""
+    """Leave out one part, sampled from the parts with content that the rest lacks."""
     choices = []
     for part in parts:
         rest = [one for one in video.sentences if one not in part]

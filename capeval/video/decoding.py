@@ -37,7 +37,7 @@ MOST_BYTES = 8 * 2**30
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a regular file; raises `VideoError`, as where a link leads nowhere."""
+    """Return the size of a regular file; raises `VideoError`, also for a broken link."""
     try:
         state = path.stat()
     except FileNotFoundError:
@@ -67,7 +67,7 @@ _TIMEOUT = 120.0
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open a file and its main video stream; raises `VideoError` where there is none."""
+    """Open a file and its main video stream; raises `VideoError` if there is none."""
     import av
     from av.stream import Disposition
 
@@ -83,13 +83,13 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         raise VideoError("is not a video (text, a picture or a playlist)", file=path) from None
     except av.FFmpegError as fault:
         is_system = isinstance(fault, OSError) and not isinstance(fault, ValueError)
-        what = "cannot be read" if is_system else "is not a video, or its index is cut off"
+        what = "cannot be read" if is_system else "is not a video, or is cut off"
         raise VideoError(f"{what} ({_reason(fault)})", file=path) from None
     with container:
         covers = Disposition.attached_pic | Disposition.timed_thumbnails
         streams = [stream for stream in container.streams.video if not stream.disposition & covers]
         if not streams:
-            why = " (audio only)" if container.streams.audio else ", or its index is cut off"
+            why = " (audio only)" if container.streams.audio else ", or is cut off"
             raise VideoError(f"has no video{why}", file=path)
         if any(stream.codec_context is None for stream in streams):
             raise VideoError("there is no decoder for its codec", file=path)
@@ -104,7 +104,7 @@ def _reason(fault: Exception) -> str:
 
 # Seconds that a file may end early: muxers round the durations that they state.
 _EARLY = 1.0
-# A decoder that holds back frames at its end and fails on some is asked again so often.
+# A decoder that holds back frames at its end and fails on some is retried this often.
 _DRAINS = 64
 
 
@@ -179,7 +179,7 @@ class _Video:
             self._last = lasting[stamps[-1]] * self._base if stamps else 0.0
 
     def decode_all(self) -> None:
-        """Take as frames what a decoder shows of the whole stream, whatever packets announce."""
+        """Take the frames that a decoder shows of the whole stream, whatever packets announce."""
         pts: list[int | None] = []
         in_fields = False
         self.faults = []
@@ -224,7 +224,7 @@ class _Video:
                         faults.append(_reason(fault))
                     else:
                         yield from frames
-                # The second time, decoding ends at the last frame and may not come to all of them.
+                # The second decoding ends at the last chosen frame and may not reach all of them.
                 self.faults = max(self.faults, faults, key=len)
             for _ in range(_DRAINS):
                 self._check()
@@ -414,7 +414,7 @@ class DecordDecoder(PyAVDecoder):
     def read(
         self, path: Path, policy: Policy, *, cancel: threading.Event | None = None
     ) -> FrameSet:
-        """Return the frames that `policy` chooses; refuses a video of which decord has others."""
+        """Return the frames of `policy`; refuses a video whose frames decord gets wrong."""
         import decord
 
         with _opened(path) as (container, stream):

@@ -29,7 +29,7 @@ FORMS = (
 )
 # The paper's limit (appendix B.1).
 _SHORT_SECONDS = 16.0
-# More frames than any model takes: a larger number is a typing error, or of a false duration.
+# More frames than any model takes: a larger number is a typo, or from a false duration.
 _MOST = 100_000
 
 
