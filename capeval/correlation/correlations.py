@@ -323,10 +323,11 @@ def _crossed(results: Sequence[Correlation], by: str) -> Table:
     names = [STATISTICS[way].words if by == "statistic" else way for way in ways]
     fixed = first.grouping if by == "statistic" else STATISTICS[first.statistic].words
     sizes = {r.grouping: _size(r) for r in ordered if r.value is not None}
+    ranks = [f"#1: rank 1; {_LOWER}"] if by == "grouping" and sizes else []
     table = Table(
         f"{fixed[:1].upper()}{fixed[1:]}, {_of_human(*_who(first))}",
         columns("Metric", *((f"{name} [95%]", BOUNDED) for name in names)),
-        note="; ".join(sizes.values()) + (f". #1: rank 1; {_LOWER}" if by == "grouping" else ""),
+        note=". ".join([*filter(None, ["; ".join(sizes.values())]), *ranks]),
     )
     values = {(r.metric, getattr(r, by)): r for r in results}
     for metric in dict.fromkeys(r.metric for r in ordered):

@@ -454,7 +454,8 @@ def check_known(
     if len(unknown) == len(captions):
         raise InputError(
             f"no caption is known to the {option} (captions: {shown(unknown[0])}…; {option}: "
-            f"{shown(next(iter(known)))}…){hint or f'; name the matching --{option}'}",
+            f"{shown(next(iter(known)))}…)"
+            + (hint or f"; name the matching --{option}, or the columns with --columns index=…"),
             file=file,
         )
     if not ignore_unknown:

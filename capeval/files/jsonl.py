@@ -120,7 +120,9 @@ def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> An
             object_pairs_hook=_unique,
             parse_constant=(lambda _: None) if nan else _no_constant,
         )
-    except json.JSONDecodeError as fault:
+    except json.JSONDecodeError as error:
+        # Nothing is on the line after the last line break.
+        fault = json.JSONDecodeError(error.msg, text, min(error.pos, len(text.rstrip())))
         line += fault.lineno - 1
         if fault.pos:
             problem = f"broken JSON at column {fault.colno} ({fault.msg})"

@@ -235,6 +235,8 @@ def csv_text(found: Sequence[Mapping[str, Any]]) -> str:
     "run,f1\\n'=1+1,0.5\\nb,"
     """
     keys = dict.fromkeys(key for record in found for key in record)
+    # A group without values has no keys below its own.
+    keys = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(_csv_cell, keys))
