@@ -14,6 +14,7 @@ import capeval
 from capeval.errors import InputError, UsageError
 from capeval.mcq.grades import shown_by
 from capeval.mcq.temporal import Role, diagnose, relative_change
+from tests.golden import screen
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 from tests.world import here as typed
 
@@ -177,6 +178,9 @@ def test_measures_of_the_named_runs_are_computed() -> None:
     assert sum(of_groups) == gain.questions == 60
     by_name: dict[str, Any] = {role: f"m-{role}" for role in runs}
     assert capeval.mcq_temporal(**by_name, resamples=FEW) == found
+    # The groups of the main measures are always on the screen, all others' with --full.
+    assert screen(found, full=False).count(" by reasoning_type") == 2
+    assert screen(found).count(" by reasoning_type") == 6
 
 
 def test_failed_calls_are_left_out_of_both_runs() -> None:
