@@ -93,7 +93,7 @@ async def test_other_weights_under_the_same_name_judge_anew(
         assert not notices
         assert (await judged("one"))[1].signature == by_second.signature
         assert len(RunFolder(Path("runs/one")).judges()) == 2
-        assert "is a different judge" in notices[0]
+        assert "Now another judge" in notices[0]
         # A server that does not list its models may have other weights: nothing new is paid for.
         server.models_fail = True
         assert (await judged("three"))[0] == 0

@@ -23,7 +23,7 @@ def test_a_contact_sheet_is_the_default(clip: Path, tmp_path: Path) -> None:
     here.mkdir()
     done = run(clip, "--frames", "12", folder=here)
     assert done.code == 0, done.err
-    assert "12 of 48 frames, 128x96, 2.0 s at 24 a second" in done.out
+    assert "12 of 48 frames, 128x96, 2.0 s at 24 fps" in done.out
     assert [entry.name for entry in here.iterdir()] == ["clip.frames.png"]
     with Image.open(here / "clip.frames.png") as sheet:
         # Two rows; the second begins with a frame.

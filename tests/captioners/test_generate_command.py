@@ -129,7 +129,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
         (("--model", "pllava-7b"), "caption with its authors' code (magic-research/PLLaVA)"),
         (("--model", "internvl2-8b"), "vllm serve OpenGVLab/InternVL2-8B"),
         (("--model", "gemini-1.5-pro-002"), "retired"),
-        (("--model", "qwen2-vl-7b-tuna", *GONE), "its preset runs in this process only"),
+        (("--model", "qwen2-vl-7b-tuna", *GONE), "its preset runs only in this process"),
         (("--model", "./nothing"), "--model ./nothing: does not exist"),
         (("--model", "./ours"), "--model ./ours: has no config.json"),
         (("--model", "ours"), "the folder of that name is ./ours"),
@@ -188,7 +188,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert (unpriced["input_tokens"], unpriced["output_tokens"]) == (41_077, 3_000)
     assert unpriced["cost"] is None
     assert "about 4 frames each, 41,077 tokens in, 3,000 out" in dry.out
-    assert "about $4.41; nothing was called" in dry.out
+    assert "about $4.41; no call was made" in dry.out
     assert (dry.code, refused.code, capped.code, whole.code) == (0, 2, 3, 0)
     assert "add --yes or --max-cost" in refused.err
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
@@ -239,7 +239,7 @@ async def test_a_dry_run_needs_neither_a_server_nor_a_key(tmp_path: Path) -> Non
     dry = await here(
         tmp_path, "generate", "--model", "gpt-4o-2024-08-06", "--limit", "1", "--dry-run"
     )
-    assert (dry.code, "nothing was called" in dry.out) == (0, True), dry.err
+    assert (dry.code, "no call was made" in dry.out) == (0, True), dry.err
 
 
 async def test_models_lists_the_catalogue(tmp_path: Path) -> None:

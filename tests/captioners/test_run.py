@@ -141,7 +141,7 @@ async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: 
         await go(run, wanted_of(INDEXES))
     run.captions.unlink()
     await go(run, wanted_of(INDEXES))
-    with pytest.raises(InputError, match="does not know"):
+    with pytest.raises(InputError, match="does not have"):
         await go(run, wanted_of(INDEXES[:5]))
 
 

@@ -214,7 +214,7 @@ OURS = "judge ours.jsonl --annotations annotations.json --serve"
         (
             None,
             SMOL,
-            'smolvlm2-256m has no serve command: set serve of [models."smolvlm2-256m"] in',
+            'smolvlm2-256m has no serve command: omit --serve, or set serve of [models."smolvlm2-256m"] in',
         ),
         ("vllm 'serve", SMOL, "No closing quotation; correct serve of"),
         (
@@ -229,7 +229,7 @@ OURS = "judge ours.jsonl --annotations annotations.json --serve"
         (
             None,
             f"{OURS} --judge gpt-4o",
-            'has no serve command: set serve of [judges."gpt-4o"]',
+            'has no serve command: omit --serve, or set serve of [judges."gpt-4o"]',
         ),
         (None, f"{OURS} --judge lexical", "only a chat model has a server to start; the judge"),
         (None, OURS, "name the judge whose server is to be started"),

@@ -101,7 +101,7 @@ CANNOT = f"scenes.txt: {BROKEN}cannot read it: "
         (
             "scene:scenes.txt",
             (
-                'no annotation format is called "{}"; there are tuna, a-class, broken, no-pairs, '
+                'no annotation format is called "{}"; choose from tuna, a-class, broken, no-pairs, '
                 'scenes; did you mean "scenes"?'
             ),
         ),

@@ -57,7 +57,7 @@ def complaint(*arguments: str, notices: bool = False) -> str:
         ("score", "capeval score --help"),
         ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score sample", "; `capeval judge sample` makes the runs of the sample"),
-        ("score good.jsonl --layout tuna", "name a file with --out"),
+        ("score good.jsonl --layout tuna", "name it with --out"),
         ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
         ("score . --annotations good.json", "it has no verdicts"),
     ],
@@ -77,9 +77,7 @@ def test_unexpected_fault_is_ours_and_exits_1(case: str, monkeypatch: pytest.Mon
     done = here("score", "good.jsonl", "--annotations", "good.json")
     assert (done.code, len(done.lines)) == (1, 1)
     assert done.err.startswith(f"capeval: internal error (a bug in capeval): {described}")
-    assert done.err.endswith(
-        "report it with the log that --debug FILE writes of the same command\n"
-    )
+    assert done.err.endswith("report it with the log of the same command with --debug FILE\n")
 
 
 @pytest.mark.parametrize(

@@ -579,7 +579,7 @@ def test_all_prompt_sets_give_the_same_verdicts(work: Workspace, endpoint: Endpo
         ran = work.judge(*given, "--quiet")
         assert ran.code == 0
         # A run never changes its judge silently: the default prompts are other ones than before.
-        assert ("is a different judge" in ran.err) is (not given), ran.err
+        assert ("Now another judge" in ran.err) is (not given), ran.err
         assert endpoint.calls() == calls + asked
         path = runs / f"judge-model@{name}" / "judgments.jsonl"
         judgments = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

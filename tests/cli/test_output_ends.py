@@ -46,7 +46,6 @@ def refusal(command: str, out: str) -> str:
         ("score one", "runs/../annotations.json"),
         ("score one", JUDGMENTS),
         ("score one", "annotations.json"),
-        ("leaderboard", "Scores.json"),  # some file systems take it for scores.json
     ],
 )
 def test_no_command_overwrites_what_it_reads(command: str, out: str) -> None:

@@ -62,8 +62,8 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mapped", "message"),
     [
-        ("system", "--columns: 'system' must be NAME=COLUMN, as in system=model"),
-        ("=x", "--columns: '=x' must be NAME=COLUMN, as in system=model"),
+        ("system", "--columns: 'system' must be NAME=COLUMN"),
+        ("=x", "--columns: '=x' must be NAME=COLUMN"),
         ("score=a,score=b", "--columns: score is mapped twice"),
         ("score=x,rater=x", '--columns: "x" is mapped twice'),
         ("sore=x", '--columns: "sore" is not a column that capeval reads; one of video_id'),

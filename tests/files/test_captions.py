@@ -234,7 +234,7 @@ def test_notices_name_columns_missing_captions_and_removed_reasoning() -> None:
         'c.csv: the index is "video_id", the caption "text"',
         "c.csv: 1 video without a caption; counted as not captioned",
         "c.csv: the model's reasoning was removed from 1 caption",
-        "c.csv: b has reasoning without an end, or no caption after it; counted as not captioned",
+        "c.csv: b has unfinished reasoning, or no caption after it; counted as not captioned",
     )
     in_memory = captions_in_memory({"a": THOUGHT, "b": "<think>Perhaps"})
     assert [one.caption for one in in_memory.captions] == ["A sits."]

@@ -148,7 +148,7 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
         for given, message in (
             ((TEXTS, INDICES[:2]), "two lists of one length"),
             ((["A"], ["V9"]), 'no video "V9"'),
-            (([["A"]], ["V1"]), "is no text"),
+            (([["A"]], ["V1"]), "is not text"),
         ):
             with pytest.raises(UsageError, match=message):
                 judge.rewards(*given)

@@ -132,7 +132,7 @@ def test_the_default_does_not_depend_on_the_day(today: Today) -> None:
     for day in (date(2026, 6, 1), END, date(2030, 1, 1)):
         today.day = day
         name, reason = default_judge(JudgeOptions({}, api_key="sk-x"))
-        assert (name, "published scores were made by gpt-4o" in reason) == ("gpt-6-luna", True)
+        assert (name, "published scores are by gpt-4o" in reason) == ("gpt-6-luna", True)
 
 
 def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> No
     ("day", "says"),
     [
         (date(2026, 10, 15), None),
-        (date(2026, 10, 16), "ends in 90 days, on 2027-01-14"),
+        (date(2026, 10, 16), "retires in 90 days, on 2027-01-14"),
         (END, "was retired on 2027-01-14"),
     ],
 )
@@ -204,7 +204,7 @@ async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
 
     (notice,) = await notices()
     assert isinstance(notice, Loss)
-    assert "already judged by gpt-4.1@tuna-cap-v1; gpt-6-luna" in notice
+    assert "already judged by gpt-4.1@tuna-cap-v1. Now another judge, gpt-6-luna" in notice
     assert await notices(judge="gpt-4o-mini") == []
     assert await notices(judge="gpt-4.1") == []
     # In Python, too; once for each run.

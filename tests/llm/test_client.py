@@ -92,7 +92,7 @@ async def test_patience_ends_a_storm_of_throttles() -> None:
     [*((failure(n), 2) for n in (429, 503, 529, 504)), (Hang(), 2), (failure(500), 4)],
 )
 async def test_an_overloaded_endpoint_gets_fewer_calls(act: Any, limit: int) -> None:
-    async with served(acts=["1", "2", act], timeout=0.5) as (_, client):
+    async with served(acts=["1", "2", act], timeout=2) as (_, client):
         for _ in range(3):
             await client.complete(ask_for())
         assert client.limiter.limit == limit

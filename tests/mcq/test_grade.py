@@ -375,7 +375,7 @@ def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
     (run / "responses.jsonl").rename(run / "theirs.jsonl")
     capeval.mcq_grade(run / "theirs.jsonl", resamples=99)
     assert not (run / "grades.json").exists()
-    with pytest.raises(UsageError, match=r"the result is written as \.json"):
+    with pytest.raises(UsageError, match=r"a name that ends in \.json"):
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
 
 

@@ -124,6 +124,6 @@ def test_reason_says_why_there_is_no_interval() -> None:
     assert reason(calibrate(JUDGE, first(LABELS, 1))) == (
         "1 labelled video is too few: at least 20 are needed"
     )
-    same = "the labels do not differ from a line of the judge's scores"
+    same = "the labels are an exact linear function of the judge's scores"
     assert reason(calibrate(JUDGE, first(np.ones(200), 30))) == same
     assert reason(calibrate(JUDGE, first(JUDGE / 2, 30))) == same

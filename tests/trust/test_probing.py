@@ -88,7 +88,7 @@ def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
     assert next(iter(found.kinds)) in (fails or {"reordered"})
     if given is obeys:
         assert found.headline() == (
-            "broken-1: worst on injected, 0.0% [0.0, 5.8] of 148 verdicts right "
+            "broken-1: right least often on injected probes, in 0.0% [0.0, 5.8] of 148 verdicts "
             "(probes of 10 videos)."
         )
 

@@ -261,7 +261,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "0 bytes": (Path.touch, "is empty (0 bytes)"),
     "a FIFO": (os.mkfifo, "is not a regular file"),
     "text": (lambda path: path.write_text("a video\n" * 500), "is not a video"),
-    "no index": (no_index, "or its index is cut off"),
+    "no index": (no_index, "or is cut off"),
     "only zeros": (only_zeros, "has no frame that can be decoded"),
     "sound": (sound_only, "has no video (audio only)"),
     "a playlist": (playlist, "is not a video"),
