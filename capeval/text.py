@@ -72,7 +72,7 @@ def words(text: str) -> list[str]:
 
 def word_count(text: str) -> int:
     """Return the number of words of a text, as `words` finds them."""
-    return len(words(text))
+    return len(_WORD.findall(with_plain_marks(normal_form(text).translate(_WITHIN_WORDS))))
 
 
 def normalised(text: str) -> str:

@@ -64,5 +64,5 @@ def test_only_videos_that_enough_systems_captioned_are_drawn() -> None:
         sample_sheet(ANNOTATIONS, some)
     del some["delta"]
     assert len(sample_sheet(ANNOTATIONS, some, videos=10, per_video=2).items) == 20
-    with pytest.raises(UsageError, match="--per-video 4 is more than there are runs \(3\)"):
+    with pytest.raises(UsageError, match=r"--per-video 4 is more than there are runs \(3\)"):
         sample_sheet(ANNOTATIONS, some, videos=1, per_video=4)
