@@ -234,9 +234,9 @@ def csv_text(found: Sequence[Mapping[str, Any]]) -> str:
     >>> csv_text([{"run": "=1+1", "f1": 0.5}, {"run": "b", "f1": None}])
     "run,f1\\n'=1+1,0.5\\nb,"
     """
-    keys = dict.fromkeys(key for record in found for key in record)
+    named = dict.fromkeys(key for record in found for key in record)
     # A group without values has no keys below its own.
-    keys = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
+    keys = [key for key in named if not any(other.startswith(f"{key}.") for other in named)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(_csv_cell, keys))

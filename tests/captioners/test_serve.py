@@ -214,7 +214,7 @@ OURS = "judge ours.jsonl --annotations annotations.json --serve"
         (
             None,
             SMOL,
-            'smolvlm2-256m has no serve command: omit --serve, or set serve of [models."smolvlm2-256m"] in',
+            'no serve command: omit --serve, or set serve of [models."smolvlm2-256m"] in',
         ),
         ("vllm 'serve", SMOL, "No closing quotation; correct serve of"),
         (
