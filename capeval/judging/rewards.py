@@ -19,6 +19,7 @@ from capeval.errors import EndpointDown, JudgeError, UsageError
 from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.protocol import JudgingOptions
+from capeval.language import word_count
 from capeval.options import declares, python_only, required, takes
 from capeval.runs.engine import Spent
 from capeval.runs.sources import SAMPLE, annotations_of
@@ -26,7 +27,7 @@ from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored, i
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore
-from capeval.text import nearest, shown, word_count
+from capeval.text import nearest, shown
 
 T = TypeVar("T")
 

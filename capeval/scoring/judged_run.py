@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import collection_paused, dumps
+from capeval.language import word_count
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
@@ -60,7 +61,7 @@ from capeval.scoring.verdicts import (
     stored_judgments,
 )
 from capeval.stats.values import mean_intervals
-from capeval.text import counted, distinct, word_count
+from capeval.text import counted, distinct
 from capeval.version import __version__
 
 INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
