@@ -290,11 +290,15 @@ class JudgedRun:
         )
         return found.model_copy(update={"mean_words": self.mean_words(self.scored)})
 
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {index: word_count(one.caption) for index, one in self.captions.items()}
+
     def mean_words(self, videos: Collection[str]) -> float | None:
         """Return the mean number of words of some captions; None unless all are known."""
-        if not videos or any(index not in self.captions for index in videos):
+        if not videos or any(index not in self._words for index in videos):
             return None
-        return fmean(word_count(self.captions[index].caption) for index in videos)
+        return fmean(self._words[index] for index in videos)
 
     @cached_property
     def signature(self) -> str:
