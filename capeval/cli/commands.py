@@ -372,8 +372,9 @@ def work_of(command: Command) -> Callable[..., None]:
             in_steps = {name for field in command.steps for name in values[field]}
             for one in known:
                 # A step reads [defaults] too, and after it a table of its own.
-                if one.field in in_steps and ": defaults." in places.get(one.field, ""):
-                    values[one.field] = one.default
+                is_shared = one.field in in_steps and ": defaults." in places.get(one.field, "")
+                if is_shared and one.default is None:
+                    values[one.field] = None
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # The user did not type it: say where it is set.

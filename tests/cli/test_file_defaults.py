@@ -103,6 +103,8 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
     assert typed(project, "score", "old", "--repeats", "1").json["overall"]
     # The number of GPUs is for commands with --serve.
     assert typed(project, "judge", "old", "--judge", "lexical").code == 0
+    assert typed(project, "eval", "old", "--judge", "lexical").code == 0
+    assert Path("out/runs/old/lexical-2/report.html").is_file()
     # Probes are never among the runs.
     assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()
