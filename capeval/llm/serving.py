@@ -93,7 +93,7 @@ def find_server(
     parser.add_argument("--served-model-name", nargs="+", default=[])
     try:
         words = shlex.split(serve)
-        weights = f"serve {short_hash(words)[:6]}"
+        weights = f"serve {short_hash([_absolute(word, file.parent) for word in words])[:6]}"
         known = parser.parse_known_args(words)[0]
     except (ValueError, argparse.ArgumentError) as error:
         raise UsageError(f"{name}: {serve!r}: {error}; correct {where}") from None
@@ -117,6 +117,17 @@ def find_server(
         )
     command = (*words, "--host", _HOST)
     return Server(name, command, file.parent, weights, o.api_key, o.on_notice)
+
+
+def _absolute(word: str, folder: Path) -> str:
+    """Return a word of a command, or the whole path of a file or folder that it names.
+
+    `./checkpoint` in the folder of another capeval.toml has other weights.
+    """
+    path = folder / word
+    # Without following links; unlike that of Path, `exists` never fails.
+    is_there = "/" in word and os.path.exists(path)  # noqa: PTH110
+    return os.path.abspath(path) if is_there else word  # noqa: PTH100
 
 
 @asynccontextmanager
