@@ -120,14 +120,16 @@ def find_server(
 
 
 def _absolute(word: str, folder: Path) -> str:
-    """Return a word of a command, or the whole path of a file or folder that it names.
+    """Return a word of a command, with the whole path of a file or folder that it names.
 
-    `./checkpoint` in the folder of another capeval.toml has other weights.
+    `./checkpoint`, or `--lora-modules judge=./lora`, in the folder of another capeval.toml has
+    other weights.
     """
-    path = folder / word
+    name, equals, text = word.rpartition("=")
+    path = folder / text
     # Without following links; unlike that of Path, `exists` never fails.
-    is_there = "/" in word and os.path.exists(path)  # noqa: PTH110
-    return os.path.abspath(path) if is_there else word  # noqa: PTH100
+    is_there = "/" in text and os.path.exists(path)  # noqa: PTH110
+    return f"{name}{equals}{os.path.abspath(path)}" if is_there else word  # noqa: PTH100
 
 
 @asynccontextmanager

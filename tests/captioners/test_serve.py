@@ -104,8 +104,9 @@ def test_a_judge_is_known_by_its_serve_command_and_asked_nothing_twice(served: S
     assert ended(served)
 
 
+@pytest.mark.parametrize("words", ["./checkpoint", "base --lora-modules m=./checkpoint"])
 def test_one_relative_path_in_two_folders_is_two_judges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for name in ("a/checkpoint", "b/checkpoint"):
@@ -113,7 +114,7 @@ def test_one_relative_path_in_two_folders_is_two_judges(
         (tmp_path / name).with_name("capeval.toml").touch()
         for place in ("..", "."):  # the file's folder, and one below it
             monkeypatch.chdir(tmp_path / name / place)
-            how = ("judges", "m", "vllm serve ./checkpoint", "m")
+            how = ("judges", "m", f"vllm serve {words}", "m")
             found.append(find_server(ServeOptions(), *how, offline=True).weights)
     assert found[0] == found[1] != found[2] == found[3]
 
