@@ -110,7 +110,7 @@ def find_server(
         words += ["--data-parallel-size", str(gpus // each)]
     if offline:
         o.on_notice(f"Would start the server: {redact(shlex.join(words))}")
-    elif shutil.which(words[0]) is None:
+    elif shutil.which(file.parent / words[0] if "/" in words[0] else words[0]) is None:
         raise UsageError(
             f"{words[0]}, which serves {name}, is not installed here: install it, or start "
             "the server elsewhere and name it with --base-url"

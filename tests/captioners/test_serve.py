@@ -104,6 +104,18 @@ def test_a_judge_is_known_by_its_serve_command_and_asked_nothing_twice(served: S
     assert ended(served)
 
 
+def test_a_program_beside_the_file_is_found_from_a_folder_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bin", "below"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "capeval.toml").touch()
+    (tmp_path / "bin" / "serve").touch(mode=0o700)
+    monkeypatch.chdir(tmp_path / "below")
+    found = find_server(ServeOptions(), "judges", "m", "bin/serve --fast", "m", offline=False)
+    assert found.command[0] == "bin/serve"
+
+
 @pytest.mark.parametrize("words", ["./checkpoint", "base --lora-modules m=./checkpoint"])
 def test_one_relative_path_in_two_folders_is_two_judges(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
