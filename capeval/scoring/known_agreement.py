@@ -72,7 +72,10 @@ def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
 
 
 def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None:
-    """Return the newest agreement of a run's judge, from all runs beside it."""
+    """Return the agreement of a run's judge, from all runs beside it: the newest correlation.
+
+    Without any correlation, the newest kappa, which is of the captions of one run.
+    """
     run = folder.run
     files = sorted(run.path.parent.glob("*/*/agreement.json")) if run else []
     faults: list[tuple[Path, CapevalError]] = []
@@ -83,7 +86,7 @@ def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None
     found = [one for entries in readable(own, files, faults) for one in entries]
     for file, fault in faults:
         on_notice(why_left_out(file, fault))
-    return max(found, key=lambda one: one.date, default=None)
+    return max(found, key=lambda one: (one.statistic != "kappa", one.date), default=None)
 
 
 def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: Notices) -> None:
