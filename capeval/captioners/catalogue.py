@@ -230,6 +230,11 @@ class OpenCaptioner:
     running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
 
     @property
+    def title(self) -> str:
+        where = f" at {self.base_url}" if self.base_url else ""
+        return f"Model: {self.captioner.name}{where}"
+
+    @property
     def priced(self) -> str:
         return str(self.captioner.settings.get("model", self.captioner.name))
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
+from capeval.captioners.opening import choose_model
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, PlannedRun, open_judging, targets_of
 from capeval.judging.protocol import RunOptions
@@ -267,12 +267,12 @@ class EvaluatingSession(LongWork[Evaluated]):
             expected = await asking.prepare(_HELD)
             for line in (asking.title, *asking.notices):
                 on_notice(line)
-        step.todo = [job.index for job in asking.plan.todo]
+        step.todo = [job.index for job in asking.planned.todo]
         if step.todo and not self._dry_run:
             # A missing key or server is found before another model has worked for hours.
             async with open_generating(quiet):
                 pass
-        return expected if step.todo or asking.plan.missing else None
+        return expected if step.todo or asking.planned.missing else None
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
         """Caption, judge and report run after run; the last two may have been stopped.
