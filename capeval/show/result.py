@@ -151,9 +151,6 @@ class Output:
         if not self.quiet or isinstance(text, Loss):
             self.error(text)
 
-    def warning(self, text: str) -> None:
-        self.notice(type(text)(f"warning: {text}"))
-
     @staticmethod
     def error(text: str) -> None:
         """Print a line on stderr, even if the command is quiet."""
