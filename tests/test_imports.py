@@ -16,7 +16,7 @@ import capeval
 PACKAGE = Path(capeval.__file__).parent
 
 GROUND = (
-    *("version", "text", "errors", "config", "options"),
+    *("version", "text", "language", "errors", "config", "options"),
     *("schema", "files", "stats", "llm", "video", "show", "runs", "local_models"),
 )
 """The ground floor: each may import those before it, and no feature."""

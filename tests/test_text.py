@@ -2,7 +2,8 @@
 
 import pytest
 
-from capeval.text import nearest, normal_form, words
+from capeval.language import words
+from capeval.text import nearest, normal_form
 
 NAMES = ["camera", "scene", "action", "attribute"]
 

@@ -22,10 +22,11 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcome, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
+from capeval.language import words
 from capeval.llm.tracing import trace
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
-from capeval.text import counted, describe, one_line, shown, words
+from capeval.text import counted, describe, one_line, shown
 from capeval.video import FrameReader, FrameSet
 
 CUT_OFF = "cut off at {} tokens"

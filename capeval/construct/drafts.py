@@ -21,6 +21,7 @@ from capeval.files.captions import CaptionsFile, read_captions
 from capeval.files.jsonl import validated
 from capeval.judging.contracts import Contract, check_starts
 from capeval.judging.judges import open_chat
+from capeval.language import normalised, segments
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, Words, one_of
 from capeval.options import INPUTS, FilePath, Notices, command, declares, required
@@ -38,7 +39,7 @@ from capeval.schema import (
     Weight,
 )
 from capeval.show.result import Result
-from capeval.text import Loss, counted, listed, normalised, segments, shown
+from capeval.text import Loss, counted, listed, shown
 
 DRAFTS = "drafts.jsonl"
 """The file with the drafts of a folder of videos."""

@@ -30,6 +30,7 @@ from capeval.files.annotations import KnownVideos
 from capeval.files.jsonl import write_jsonl
 from capeval.files.judgments import read_relation
 from capeval.judging.judges import open_chat
+from capeval.language import words
 from capeval.llm.asker import ChatQuestion
 from capeval.llm.replies import Number, ReplyForm, each_once
 from capeval.mcq.question_files import load_questions, question_file, question_line
@@ -42,7 +43,7 @@ from capeval.show.result import Result
 from capeval.show.table import INTERVAL, LINE, PERCENT, Kind, Page, Table, columns
 from capeval.stats.values import Coefficient
 from capeval.stats.video_ratios import VideoRatios
-from capeval.text import counted, listed, shown, tag_free_json, words
+from capeval.text import counted, listed, shown, tag_free_json
 
 PHRASES = {
     "key_not_entailed": "right option not entailed by the annotation",

@@ -77,6 +77,14 @@ def _assigned(
 # ---- The pages ---------------------------------------------------------------------------------
 
 
+_MERGED = ("Next, with the files that the pages export: capeval annotate merge FOLDER FILES",)
+_NEXT = {
+    "drafts": _MERGED,
+    "differences": _MERGED,
+    "questions": ("Next: join the files that the pages export, and ask them: capeval mcq answer",),
+}
+
+
 @dataclass(frozen=True)
 class ReviewFiles(Result):
     """The written pages, and the number of items of each reviewer in `loads`.
@@ -103,7 +111,8 @@ class ReviewFiles(Result):
             for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
             loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
             line = f"{what}{for_two}: {loads}"
-        return "\n".join([line, *map(str, self.files)])
+        then = _NEXT[self.kind] if self.files else ()
+        return "\n".join([line, *map(str, self.files), *then])
 
     def notices(self) -> list[str]:
         missing = [] if self.kind == "differences" else [*self.missing_videos.values()]

@@ -17,13 +17,14 @@ from rich.console import Console
 
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VideoFolder, annotation_records_of
+from capeval.language import normalised, with_plain_marks
 from capeval.options import command, declares, option, required, takes
 from capeval.runs.sources import annotations_file
 from capeval.schema import CHARACTERISTICS, ELEMENT_TYPES, Annotation, id_text
 from capeval.show.numbers import tenths
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Kind, Page, Table, columns, print_line, print_pages
-from capeval.text import complaints, counted, nearest, normalised, shown, with_plain_marks
+from capeval.text import complaints, counted, nearest, shown
 
 # Limits warnings; all problems are always printed.
 _MOST = 15

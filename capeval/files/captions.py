@@ -36,8 +36,9 @@ from capeval.files.tables import (
     is_missing,
     table_or_json,
 )
+from capeval.language import after_thinking
 from capeval.schema import Annotation, Caption, Video, id_text
-from capeval.text import Loss, after_thinking, counted, listed, nearest, shown
+from capeval.text import Loss, counted, listed, nearest, shown
 
 COLUMNS = {
     "index": ("index", "video_id", "id", "video"),

@@ -34,6 +34,7 @@ from pydantic import (
 from capeval.errors import InputError, ReplyError, needing
 from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
 from capeval.files.tables import escape, read_table
+from capeval.language import normalised
 from capeval.schema import (
     JUDGMENT,
     RELATIONS,
@@ -48,7 +49,7 @@ from capeval.schema import (
     flaw_of,
     lacking,
 )
-from capeval.text import complaint, listed, nearest, normalised, shown, storable
+from capeval.text import complaint, listed, nearest, shown, storable
 
 # ---- JSON lines --------------------------------------------------------------------------------
 

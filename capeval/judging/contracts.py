@@ -26,6 +26,7 @@ from capeval.errors import InputError, ReplyError
 from capeval.files.jsonl import read_text, validated
 from capeval.files.judgments import match_labels, read_relation
 from capeval.judging.protocol import DEFAULT_PROMPTS
+from capeval.language import SEGMENTS_VERSION, normalised, segments, words
 from capeval.llm.replies import (
     COUNT,
     TEXT,
@@ -41,20 +42,7 @@ from capeval.llm.replies import (
     pair_of,
 )
 from capeval.schema import RELATIONS, Relation
-from capeval.text import (
-    SEGMENTS_VERSION,
-    counted,
-    describe,
-    filled,
-    listed,
-    nearest,
-    normalised,
-    one_line,
-    segments,
-    shown,
-    storable,
-    words,
-)
+from capeval.text import counted, describe, filled, listed, nearest, one_line, shown, storable
 
 T = TypeVar("T")
 Stage = Literal["split", "match", "classify"]

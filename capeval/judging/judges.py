@@ -34,6 +34,7 @@ from capeval.judging.protocol import (
     load_judge,
     prepare_judge,
 )
+from capeval.language import segments, words
 from capeval.llm.asker import Chat, key_for, open_asker
 from capeval.llm.client import DEFAULT_URL, ChatOptions, EndpointOptions, endpoint_url
 from capeval.llm.money import JudgeModel, Meter, find_judge, serve_of
@@ -43,7 +44,7 @@ from capeval.llm.tracing import about, public_url
 from capeval.runs.concurrency import UnderWay, in_thread
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.schema import Annotation, Verdict, endpoint_name, lacking
-from capeval.text import Loss, counted, nearest, segments, shown, storable, words
+from capeval.text import Loss, counted, nearest, shown, storable
 
 DEFAULT_MODEL = "gpt-6-luna"
 """The cheapest of OpenAI's models without an announced end."""

@@ -24,6 +24,7 @@ from capeval.files.judgments import (
 from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contract_of
 from capeval.judging.judges import OpenJudge
 from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
+from capeval.language import segments, size
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, left_of, select
 from capeval.runs.folder import JudgeFolder
@@ -42,7 +43,6 @@ from capeval.schema import (
 )
 from capeval.scoring.judged_run import JudgedRun, fingerprint, scores_text
 from capeval.scoring.verdicts import changed_since, in_force, scored_by, votes_of
-from capeval.text import segments, size
 
 
 def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) -> Inputs:

@@ -19,8 +19,9 @@ from typing import Final
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from capeval.judging.protocol import PreparedJudge, Tally
+from capeval.language import segments, words
 from capeval.schema import Annotation, Relation, Verdict
-from capeval.text import segments, storable, words
+from capeval.text import storable
 
 RULES: Final = "lexical-2"
 """The version of the rules and word lists."""

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from capeval.errors import EndpointDown, JudgeError, UsageError
 from capeval.judging.judges import OpenJudge, open_judge
 from capeval.judging.judging_work import judge_caption
 from capeval.judging.protocol import JudgingOptions
+from capeval.language import word_count
 from capeval.options import declares, python_only, required, takes
 from capeval.runs.engine import Spent
 from capeval.runs.sources import SAMPLE, annotations_of
@@ -26,7 +28,7 @@ from capeval.schema import Annotation, Caption, ElementType, Scored, Unscored, i
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import video_scores
 from capeval.scoring.scores import VideoScore
-from capeval.text import nearest, shown, word_count
+from capeval.text import nearest, shown
 
 T = TypeVar("T")
 
@@ -157,7 +159,8 @@ class Judge:
         """Close the connections; judging in progress is abandoned."""
         with self._lock:
             if self._thread and self._process == os.getpid():
-                self._end()
+                with suppress(RuntimeError):  # the loop of a judge that could not start has ended
+                    self._end()
                 self._thread.join(timeout=10)
             self._loop = self._thread = None
 

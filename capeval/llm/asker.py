@@ -22,6 +22,7 @@ from capeval.errors import (
     RetriesExhausted,
     UsageError,
 )
+from capeval.language import after_thinking
 from capeval.llm.cache import ReplyCache, RequestIdentity, identify
 from capeval.llm.client import DEFAULT_URL, EndpointOptions, OpenAIChatClient, endpoint_url
 from capeval.llm.money import Meter, read_prices
@@ -46,7 +47,7 @@ from capeval.llm.serving import Server, serving
 from capeval.llm.tracing import public_url, trace
 from capeval.llm.wire import LONGEST_NAME, ending, listed_models
 from capeval.schema import Usage, endpoint_name
-from capeval.text import after_thinking, counted, one_line
+from capeval.text import counted, one_line
 
 T = TypeVar("T")
 FormT = TypeVar("FormT", bound=ReplyForm)

@@ -26,9 +26,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, TypeAdapter,
 from pydantic_core import from_json
 
 from capeval.errors import ReplyError, RequestRefused
+from capeval.language import after_thinking
 from capeval.llm.tracing import is_tracing
 from capeval.schema import Usage
-from capeval.text import after_thinking, shown, storable
+from capeval.text import shown, storable
 
 # ---- Requests and replies ------------------------------------------------------------------------
 

@@ -20,10 +20,11 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.errors import UsageError
+from capeval.language import after_thinking
 from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.llm.tracing import Endpoint, redact
 from capeval.schema import Usage
-from capeval.text import after_thinking, describe, one_line, storable
+from capeval.text import describe, one_line, storable
 from capeval.version import __version__
 
 if TYPE_CHECKING:

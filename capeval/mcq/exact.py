@@ -14,8 +14,9 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from capeval.language import after_thinking
 from capeval.schema import OPTION_LETTERS
-from capeval.text import after_thinking, normal_form
+from capeval.text import normal_form
 
 VERSION = "1"
 """Of these rules, for signatures."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from capeval.config import Registry, blaming, config_file, read_config
 from capeval.errors import InputError, UsageError
+from capeval.language import word_count, words
 from capeval.metrics.protocol import CaptionMetric, Context, Item, Metric, MetricOutput, Values
-from capeval.text import described, nearest, shown, word_count, words
+from capeval.text import described, nearest, shown
 
 CONTROLS = ("unigram-f1", "length")
 """The default metrics: other metrics must exceed them to be worth their cost."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import collection_paused, dumps
+from capeval.language import word_count
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import RUNS, find_judgments
 from capeval.runs.sources import (
@@ -61,7 +62,7 @@ from capeval.scoring.verdicts import (
     stored_judgments,
 )
 from capeval.stats.values import mean_intervals
-from capeval.text import counted, distinct, word_count
+from capeval.text import counted, distinct
 from capeval.version import __version__
 
 INTERVAL = "t interval over videos, corrected for skewness (Hall, 1992)"
@@ -268,11 +269,15 @@ class JudgedRun:
         )
         return found.model_copy(update={"mean_words": self.mean_words(self.scored)})
 
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {index: word_count(one.caption) for index, one in self.captions.items()}
+
     def mean_words(self, videos: Collection[str]) -> float | None:
         """Return the mean number of words of some captions; None unless all are known."""
-        if not videos or any(index not in self.captions for index in videos):
+        if not videos or any(index not in self._words for index in videos):
             return None
-        return fmean(word_count(self.captions[index].caption) for index in videos)
+        return fmean(self._words[index] for index in videos)
 
     @cached_property
     def signature(self) -> str:

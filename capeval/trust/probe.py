@@ -160,6 +160,12 @@ class Probing(Result, ResultModel):
         unscored = share(self.unscored, self.captions)
         left = f"; {unscored} captions unscored" if self.unscored else ""
         ends = f"[{percent(worst.low)}, {percent(worst.high)}]"
+        if worst.value == 1:
+            total = sum(one.n for one in self.kinds.values())
+            return (
+                f"{one_line(self.judge)}: all {counted(total, 'known verdict')} right (probes of "
+                f"{counted(self.videos, 'video')}{left})."
+            )
         return (
             f"{one_line(self.judge)}: right least often on {kind} probes, in "
             f"{percent(worst.value)}% {ends} of {counted(worst.n, 'verdict')} (probes of "

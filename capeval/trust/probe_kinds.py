@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from capeval.judging.lexical import Words, content_words
+from capeval.language import words
 from capeval.schema import Annotation, Relation, VisualElement
-from capeval.text import words
 
 # Elements of an event with an edit. With fewer, the edited element is most of the event, which a
 # judge could reasonably leave without a match.

@@ -6,7 +6,7 @@ from typing import Any
 
 from capeval.construct.drafts import read_drafts
 from capeval.judging.judges import captions_at_once
-from capeval.text import segments
+from capeval.language import segments
 from tests.construct.chat_responder import answer, prompt_of
 from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion

@@ -132,7 +132,7 @@ def test_what_is_not_text_is_reported_in_one_line(path: str, message: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a":\n', "line 2: broken JSON at column 1 (Expecting value)"),
+        ('{"a":\n', "line 1: broken JSON at column 6 (Expecting value)"),
         ("[1]\n[2]", "line 2: broken JSON at column 1 (Extra data)"),
         ("A dog runs.", 'line 1: is not JSON: "A dog runs."; give JSON or JSON lines'),
         ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),

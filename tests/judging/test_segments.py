@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capeval.config import packaged
-from capeval.text import SEGMENTS_VERSION, segments
+from capeval.language import SEGMENTS_VERSION, segments
 
 # One row per case: the segments, which joined are the caption.
 CASES = {
