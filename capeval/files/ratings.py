@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import count, repeat
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,12 @@ from capeval.text import counted, cut, listed, nearest, shown
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
 
+K = TypeVar("K", bound=Hashable)
+
 IfMissing = Literal["error", "drop"]
 """Whether rows without a rating, and captions without a score, are an error or left out."""
 
-ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
+ROLES = ("video_id", "system", "rater", "score", "element_id", "label", "caption_hash")
 """The columns of human files; a file with a column for each rater has human, human_2, …"""
 
 _HUMAN = re.compile(r"human(_[0-9]+)?")
@@ -56,6 +58,25 @@ def _keys(table: FileTable, columns: Mapping[str, str]) -> list[Key]:
     return [*zip(table.names(columns["video_id"]), systems, strict=False)]
 
 
+def _hashes(table: FileTable, columns: Mapping[str, str], keys: Sequence[Key]) -> dict[Key, str]:
+    column, found = columns.get("caption_hash", ""), dict[Key, str]()
+    for row, (key, cell) in enumerate(zip(keys, table.cells(column), strict=True)):
+        if is_missing(cell):
+            continue
+        if not re.fullmatch("[0-9a-f]{12}", str(cell)):
+            what = "is not the hash of a caption; a spreadsheet needs the column as text"
+            raise table.error(what, row=row, column=column)
+        if found.setdefault(key, str(cell)) != str(cell):
+            what = f"has labels or ratings of two texts of {caption_name(key)}; leave one out"
+            raise table.error(what, row=row, column=column)
+    return found
+
+
+def of_other_captions(one: Mapping[K, str], other: Mapping[K, str]) -> set[K]:
+    """Return the keys of which the hashes of two sides differ; an unknown hash does not."""
+    return {key for key, text in one.items() if other.get(key, text) != text}
+
+
 def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
     """Return the number of each name, from 0 in the order of first appearance: (n,)."""
     number: dict[Hashable, int] = defaultdict(count().__next__)
@@ -66,7 +87,8 @@ def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
 class _HumanFile:
     """Common to human files: the `keys` of captions or labels, and the columns.
 
-    `columns` has the file's own columns by capeval's names.
+    `columns` has the file's own columns by capeval's names, `hashes` the hash of each caption's
+    text where the file has it.
     """
 
     file: Path
@@ -76,6 +98,7 @@ class _HumanFile:
     warnings: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
+    hashes: Mapping[Key, str] = field(default_factory=dict)
 
     @property
     def video(self) -> NDArray[np.int64]:
@@ -178,11 +201,12 @@ def load_human(
         table, warnings = _assessments(table)
         mapped = {**_ASSESSED, **mapped}
     wide = _wide_columns(table, mapped)
-    optional = ["system"] if wide else ["system", "rater"]
+    optional = ["system", "caption_hash", *([] if wide else ["rater"])]
     chosen = table.choose(["video_id", *(wide or ["score"])], optional, {**mapped, **wide})
     table, unrated = _rated(table, [chosen[name] for name in wide or ["score"]], missing)
     warnings += unrated
     keys: Sequence[Key] = _keys(table, chosen)
+    hashes = _hashes(table, chosen, keys)
     metrics = {name: table.numbers(name) for name in metric_columns}
     if "rater" in chosen:
         raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
@@ -205,6 +229,7 @@ def load_human(
         warnings=tuple(warnings),
         columns=chosen,
         header=tuple(table.header),
+        hashes=hashes,
     )
 
 
@@ -292,7 +317,8 @@ def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
 
 
 def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
-    chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
+    optional = ("system", "rater", "caption_hash")
+    chosen = table.choose(("video_id", "element_id", "label"), optional, mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys: Sequence[Key] = _keys(table, chosen)
     elements = table.names(chosen["element_id"])
@@ -324,6 +350,7 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
         warnings=tuple(warnings),
         columns=chosen,
         header=tuple(table.header),
+        hashes=_hashes(table, chosen, keys),
     )
 
 
@@ -363,15 +390,14 @@ class MetricScores:
             self,
             scores={(video, system): score for (video, _), score in self.scores.items()},
             missing={(video, system): reason for (video, _), reason in self.missing.items()},
+            captions={(video, system): text for (video, _), text in self.captions.items()},
         )
 
-    def leave_out_changed(self, now: Mapping[Key, str]) -> None:
-        """Treat scores of captions whose text has changed as missing."""
-        for key, measured in self.captions.items():
-            if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
-                self.missing[key] = (
-                    "another caption of this video was measured; run `capeval metrics` again"
-                )
+    def leave_out_others(self, hashes: Mapping[Key, str], reason: str) -> None:
+        """Treat scores of other captions than those of these hashes as missing."""
+        for key in of_other_captions(self.captions, hashes):
+            if self.scores.pop(key, None) is not None:
+                self.missing[key] = reason
 
 
 @dataclass(frozen=True)

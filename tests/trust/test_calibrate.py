@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.files.judgments import caption_hash, reference_hash, write_judgments
-from capeval.schema import RELATIONS, Caption, Inputs, Provenance, Relation
+from capeval.schema import RELATIONS, Inputs, Provenance, Relation
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
@@ -75,7 +75,7 @@ def make(
     write_lines(run / "captions.jsonl", captions)
     manifest = {"annotations": {"path": str(Path("a.json").absolute())}}
     (run / "manifest.json").write_text(json.dumps(manifest))
-    caption = caption_hash(Caption(index="v", caption="A dog."))
+    caption = caption_hash("A dog.")
     found = []
     for v in videos:
         signs = "".join(SIGNS[one] for one in judged[v.index])
@@ -295,7 +295,7 @@ REFUSED: list[tuple[str | Callable[[], None], tuple[str, ...], str]] = [
     (
         other_captions,
         ("--labels", "asked"),
-        "no complete labels of mine: 24 whose verdict is on another caption",
+        "no complete labels of mine: 24 whose labels are of another caption",
     ),
 ]
 
