@@ -83,8 +83,8 @@ class Sources:
 
     def leave_out_others(self, human: RatingTable | LabelTable) -> None:
         """Treat scores and verdicts of other captions than the rated ones as missing."""
-        for name, metric in self.metrics.items():
-            self.metrics[name] = metric = _with_systems_of(human, metric)
+        self.metrics = {name: _with_systems_of(human, one) for name, one in self.metrics.items()}
+        for metric in self.metrics.values():
             metric.leave_out_others(human.hashes, "another caption of this video was rated")
         for name, verdicts in self.judges.items():
             missing = self.metrics[f"{name}:f1"].missing
@@ -216,9 +216,8 @@ def gather(
     )
     for judge, judgments in read:
         name, system = judge.path.name, _system_of(of_judge[judge].names, systems)
-        captions = of_judge[judge].captions
-        place = judge.judgments
-        _judged(sources, name, place, judgments, annotations or (), system, captions, found=True)
+        file, captions = judge.judgments, of_judge[judge].captions
+        _judged(sources, name, file, judgments, annotations or (), system, captions, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for one in runs:
@@ -232,9 +231,7 @@ def gather(
             system = next(iter(systems)) if len(systems) == 1 else None
             if around and captions is not None:
                 system = _system_of(_names(around, captions), systems)
-            _judged(
-                sources, each.name, each.path, judgments, annotations or (), system, captions or ()
-            )
+            _judged(sources, each.name, each.path, judgments, annotations or (), system, captions)
         else:
             _read_file(sources, each, columns)
     return sources
@@ -308,7 +305,7 @@ def _judged(
     judgments: Sequence[Judgment],
     annotations: Sequence[Annotation],
     system: str | None,
-    captions: Sequence[Caption],
+    captions: Sequence[Caption] | None,
     *,
     found: bool = False,
 ) -> None:
@@ -321,7 +318,7 @@ def _judged(
         for one in judgments
         if not isinstance(one, Scored)
     }
-    texts = caption_hashes(captions, judgments)
+    texts = caption_hashes(captions or (), judgments)
     keys: list[Key] = [(index, system) for index in scored]
     for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
         metric = MetricScores(

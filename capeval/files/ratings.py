@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import count, repeat
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,6 @@ from capeval.text import counted, cut, listed, nearest, shown
 
 Key = tuple[str, str | None]
 """Video and system; None in a file without systems."""
-
-K = TypeVar("K", bound=Hashable)
 
 IfMissing = Literal["error", "drop"]
 """Whether rows without a rating, and captions without a score, are an error or left out."""
@@ -60,21 +58,21 @@ def _keys(table: FileTable, columns: Mapping[str, str]) -> list[Key]:
 
 def _hashes(table: FileTable, columns: Mapping[str, str], keys: Sequence[Key]) -> dict[Key, str]:
     column, found = columns.get("caption_hash", ""), dict[Key, str]()
-    for row, (key, cell) in enumerate(zip(keys, table.cells(column), strict=True)):
-        if is_missing(cell):
-            continue
-        if not re.fullmatch("[0-9a-f]{12}", str(cell)):
-            what = "is not the hash of a caption; a spreadsheet needs the column as text"
-            raise table.error(what, row=row, column=column)
-        if found.setdefault(key, str(cell)) != str(cell):
-            what = f"has labels or ratings of two texts of {caption_name(key)}; leave one out"
+    given = {row: str(n) for row, n in enumerate(table.cells(column)) if not is_missing(n)}
+    for row, text in given.items():
+        what = ""
+        if not re.fullmatch("[0-9a-f]{12}", text):
+            what = f"{shown(text)} is not the hash of a caption; format the column as text"
+        elif found.setdefault(keys[row], text) != text:
+            what = "differs from an earlier row of this caption; keep the rows of one text"
+        if what:
             raise table.error(what, row=row, column=column)
     return found
 
 
-def of_other_captions(one: Mapping[K, str], other: Mapping[K, str]) -> set[K]:
-    """Return the keys of which the hashes of two sides differ; an unknown hash does not."""
-    return {key for key, text in one.items() if other.get(key, text) != text}
+def differ(one: str | None, other: str | None) -> bool:
+    """Return whether two hashes are of different captions; None is an unknown caption."""
+    return None not in (one, other) and one != other
 
 
 def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
@@ -395,8 +393,8 @@ class MetricScores:
 
     def leave_out_others(self, hashes: Mapping[Key, str], reason: str) -> None:
         """Treat scores of other captions than those of these hashes as missing."""
-        for key in of_other_captions(self.captions, hashes):
-            if self.scores.pop(key, None) is not None:
+        for key, text in self.captions.items():
+            if differ(text, hashes.get(key)) and self.scores.pop(key, None) is not None:
                 self.missing[key] = reason
 
 

@@ -16,7 +16,7 @@ from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
 from capeval.files.judgments import caption_hashes
-from capeval.files.ratings import LabelTable, RatingTable, load_human, of_other_captions
+from capeval.files.ratings import LabelTable, RatingTable, differ, load_human
 from capeval.options import (
     FilePath,
     Notices,
@@ -166,7 +166,7 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
 
 def _of_own_captions(labels: _Labels, judged: JudgedRun) -> _Labels:
     own = caption_hashes(judged.captions.values(), judged.judgments.values())
-    others = of_other_captions(labels.captions, own) & labels.relations.keys()
+    others = {i for i in labels.relations if differ(labels.captions.get(i), own.get(i))}
     return replace(
         labels,
         relations={index: of for index, of in labels.relations.items() if index not in others},

@@ -229,6 +229,18 @@ def test_labels_that_are_left_out_are_counted() -> None:
     assert "4 labelled captions left out: " in found.warnings[1]
 
 
+def test_labels_of_a_caption_that_was_replaced_are_left_out() -> None:
+    head, *lines = HUMAN.read_text().splitlines()
+    now, former = caption_hash("A dog."), caption_hash("A former dog.")
+    texts = [former if line.startswith("v00,") else now for line in lines]
+    labelled = (f"{line},{text}" for line, text in zip(lines, texts, strict=True))
+    HUMAN.write_text("\n".join([f"{head},caption_hash", *labelled]))
+    found = calibrated()
+    assert found.labels.left_out == {"whose labels are of another caption": 1}
+    assert json.loads(AGREEMENT.read_text())[0]["videos"] == found.labels.labelled == 23
+    assert "1 labelled caption left out: 1 whose labels are of another cap" in found.warnings[1]
+
+
 def test_binary_labels_give_recall_alone() -> None:
     text = HUMAN.read_text().replace("entailment", "1")
     HUMAN.write_text(text.replace("lack", "0").replace("contradiction", "0"))
