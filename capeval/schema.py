@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from numbers import Integral
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -34,7 +35,8 @@ def id_text(value: Any) -> Any:
     >>> id_text(12), id_text(12.0), id_text("e\\u0301") == "\\xe9", id_text(1.5), id_text(True)
     ('12', '12', True, 1.5, True)
     """
-    if type(value) is int or (isinstance(value, float) and value.is_integer()):
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)  # also numpy's
+    if is_whole or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 

@@ -47,10 +47,6 @@ class ImageForm:
     quality: int = 90
     max_side: int | None = None
 
-    def __post_init__(self) -> None:
-        with needing("sending frames needs Pillow", "frames"):
-            import PIL  # noqa: F401
-
     def settings(self) -> dict[str, Any]:
         quality = None if self.kind == "png" else self.quality
         return {"kind": self.kind, "quality": quality, "max_side": self.max_side}
@@ -68,10 +64,10 @@ class EncodedFrames:
 
 def encode(frames: NDArray[np.uint8], form: ImageForm) -> EncodedFrames:
     """Return frames of shape (n, height, width, 3) as message parts, in order."""
-    from PIL import Image
-
     if not len(frames):
         return EncodedFrames((), 0, 0, 0)
+    with needing("sending frames needs Pillow", "frames"):
+        from PIL import Image
     height, width = frames.shape[1:3]
     scale = min(1.0, (form.max_side or max(width, height)) / max(width, height))
     size = max(1, round(width * scale)), max(1, round(height * scale))

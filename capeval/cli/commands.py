@@ -351,8 +351,9 @@ def work_of(command: Command) -> Callable[..., None]:
             for name, one in in_file.items()
             if "COMMANDLINE" not in str(context.get_parameter_source(name))
         }
+        addresses = {name: given[name] for name in _ADDRESSES & given.keys()}
         keyless_addresses.clear()
-        keyless_addresses.update(given[name] for name in _ADDRESSES & places.keys())
+        keyless_addresses.update(addresses[name] for name in addresses.keys() & places)
         given = {name: one.value for name, one in in_file.items()} | given
         values = {
             one.field: one.read(given[one.field], places.get(one.field) or one.label)
@@ -369,11 +370,13 @@ def work_of(command: Command) -> Callable[..., None]:
             how = dict(vars(SharedOptions(**shared)))
             for field, step in command.steps.items():
                 values[field] = dict(_step_values(step))
+            keyless_addresses.difference_update(addresses[n] for n in addresses.keys() - places)
             in_steps = {name for field in command.steps for name in values[field]}
             for one in known:
                 # A step reads [defaults] too, and after it a table of its own.
-                if one.field in in_steps and ": defaults." in places.get(one.field, ""):
-                    values[one.field] = one.default
+                is_shared = one.field in in_steps and ": defaults." in places.get(one.field, "")
+                if is_shared and one.default is None:
+                    values[one.field] = None
             _run(command, values, Output(quiet=context.find_root().params["quiet"], **how))
         except UsageError as error:
             # The user did not type it: say where it is set.

@@ -87,8 +87,8 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "for elements but give no score of the caption"
     ),
     "evenly_divided": lambda v: (
-        f"raters are evenly divided on {counted(v['elements'], 'element')}, left out here; this "
-        "favours a judge: see --raters each"
+        f"raters are evenly divided on {counted(v['elements'], 'element')}, left out of the table "
+        "of elements; this favours a judge there: see --raters each"
     ),
     "few": lambda v: (
         f"only {counted(v['count'], v['unit'])} (fewer than 30): intervals will be wide"

@@ -243,12 +243,16 @@ class JudgingSession(LongWork[Judged]):
         changed = sum(before.get(index, text) != text for index, text in now.items())
         self._on_notice(
             f"{run.name}: {counted(changed, 'caption')} changed, {len(now.keys() - before):,} new, "
-            f"{len(before.keys() - now):,} removed; the former are kept in {run.captions_before()}"
+            f"{len(before.keys() - now):,} removed; the former go to {run.captions_before()}"
         )
         for folder in run.judges():
             if folder.path != self.opened.folder_in(run).path and (count := work.outdated(folder)):
                 what = f"{counted(count, 'stored verdict')} of {folder.path.name} outdated"
                 self._on_notice(Loss(f"{run.name}: {what}; repeat `capeval judge` with that judge"))
+        made = [(one.calibrated, one.path / "report.html") for one in run.judges()]
+        if old := [file for files in made for file in files if file.exists()]:
+            what = f"{listed(old)}: about the former captions"
+            self._on_notice(Loss(f"{what}; run `capeval calibrate` and `report` again"))
 
 
 @asynccontextmanager

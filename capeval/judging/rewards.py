@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,7 +159,8 @@ class Judge:
         """Close the connections; judging in progress is abandoned."""
         with self._lock:
             if self._thread and self._process == os.getpid():
-                self._end()
+                with suppress(RuntimeError):  # the loop of a judge that could not start has ended
+                    self._end()
                 self._thread.join(timeout=10)
             self._loop = self._thread = None
 

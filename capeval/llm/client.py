@@ -182,7 +182,8 @@ class OpenAIChatClient:
         if base_url in keyless_addresses:
             api_key, file = None, config_file()
             key_help = (
-                f"the address comes from {file}, so no key is sent; to send it, type --base-url"
+                f"the address comes from {file}, so no key is sent; to send it, type --base-url "
+                "(eval: --model-url or --judge-url)"
             )
         self._key, self._key_help = (api_key or "").strip(), key_help
         if not self._key.isascii() or not self._key.isprintable():

@@ -93,7 +93,7 @@ def find_server(
     parser.add_argument("--served-model-name", nargs="+", default=[])
     try:
         words = shlex.split(serve)
-        weights = f"serve {short_hash(words)[:6]}"
+        weights = f"serve {short_hash([_absolute(word, file.parent) for word in words])[:6]}"
         known = parser.parse_known_args(words)[0]
     except (ValueError, argparse.ArgumentError) as error:
         raise UsageError(f"{name}: {serve!r}: {error}; correct {where}") from None
@@ -110,13 +110,26 @@ def find_server(
         words += ["--data-parallel-size", str(gpus // each)]
     if offline:
         o.on_notice(f"Would start the server: {redact(shlex.join(words))}")
-    elif shutil.which(words[0]) is None:
+    elif shutil.which(file.parent / words[0] if "/" in words[0] else words[0]) is None:
         raise UsageError(
             f"{words[0]}, which serves {name}, is not installed here: install it, or start "
             "the server elsewhere and name it with --base-url"
         )
     command = (*words, "--host", _HOST)
     return Server(name, command, file.parent, weights, o.api_key, o.on_notice)
+
+
+def _absolute(word: str, folder: Path) -> str:
+    """Return a word of a command, with the whole path of a file or folder that it names.
+
+    `./checkpoint`, or `--lora-modules judge=./lora`, in the folder of another capeval.toml has
+    other weights.
+    """
+    name, equals, text = word.rpartition("=")
+    path = folder / text
+    # Without following links; unlike that of Path, `exists` never fails.
+    is_there = "/" in text and os.path.exists(path)  # noqa: PTH110
+    return f"{name}{equals}{os.path.abspath(path)}" if is_there else word  # noqa: PTH100
 
 
 @asynccontextmanager

@@ -336,7 +336,8 @@ def _in_set(
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
                 f"--questions: the options or the answer of {shown(one.id)} differ from its "
-                "response; grade without --questions, or ask again"
+                "response; run `capeval mcq answer` again, which repeats no call that it has, or "
+                "grade by the old ones without --questions"
             )
         found.append(one)
     if not found:

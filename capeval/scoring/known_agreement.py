@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
 from capeval.options import Notices
-from capeval.runs.folder import JudgeFolder
+from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded
@@ -26,6 +26,9 @@ _UNKNOWN = (
     "No agreement with human raters is known for this judge and these prompts; docs/trusting.md "
     "measures it with 40 videos"
 )
+
+_WAIT = 10.0
+"""Seconds, far more than another command takes to add its own entry."""
 
 
 class Agreement(ResultModel):
@@ -69,7 +72,10 @@ def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
 
 
 def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None:
-    """Return the newest agreement of a run's judge, from all runs beside it."""
+    """Return the agreement of a run's judge, from all runs beside it: the newest correlation.
+
+    Without any correlation, the newest kappa, which is of the captions of one run.
+    """
     run = folder.run
     files = sorted(run.path.parent.glob("*/*/agreement.json")) if run else []
     faults: list[tuple[Path, CapevalError]] = []
@@ -80,7 +86,7 @@ def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None
     found = [one for entries in readable(own, files, faults) for one in entries]
     for file, fault in faults:
         on_notice(why_left_out(file, fault))
-    return max(found, key=lambda one: one.date, default=None)
+    return max(found, key=lambda one: (one.statistic != "kappa", one.date), default=None)
 
 
 def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: Notices) -> None:
@@ -98,9 +104,10 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
         if runs & {None, raters} or len(owners) > 1 or owners & {None, "unknown"}:
             return
         for folder in folders:
-            kept = [one for one in _entries(folder.agreement) if _key(one) != _key(new)]
-            values = [one.model_dump(mode="json") for one in (*kept, new)]
-            write_atomic(folder.agreement, dumps(values, indent=1) + "\n")
+            with RunFolder(folder.path.parent).locked(part="agreement", wait=_WAIT):
+                kept = [one for one in _entries(folder.agreement) if _key(one) != _key(new)]
+                values = [one.model_dump(mode="json") for one in (*kept, new)]
+                write_atomic(folder.agreement, dumps(values, indent=1) + "\n")
     except (CapevalError, OSError) as fault:
         on_notice(f"agreement with human raters is not stored: {fault}")
     else:

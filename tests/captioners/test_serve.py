@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from capeval.errors import EndpointRefused
-from capeval.llm.serving import Server, serving
+from capeval.llm.client import ServeOptions
+from capeval.llm.serving import Server, find_server, serving
 from tests.cli.conftest import ROOT, Workspace, end_of, wait_until
 from tests.model_server import alive
 
@@ -101,6 +102,33 @@ def test_a_judge_is_known_by_its_serve_command_and_asked_nothing_twice(served: S
     assert "Would start the server: " in dry.err
     assert not (served.folder / "asked").exists()
     assert ended(served)
+
+
+def test_a_program_beside_the_file_is_found_from_a_folder_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bin", "below"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "capeval.toml").touch()
+    (tmp_path / "bin" / "serve").touch(mode=0o700)
+    monkeypatch.chdir(tmp_path / "below")
+    found = find_server(ServeOptions(), "judges", "m", "bin/serve --fast", "m", offline=False)
+    assert found.command[0] == "bin/serve"
+
+
+@pytest.mark.parametrize("words", ["./checkpoint", "base --lora-modules m=./checkpoint"])
+def test_one_relative_path_in_two_folders_is_two_judges(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for name in ("a/checkpoint", "b/checkpoint"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name).with_name("capeval.toml").touch()
+        for place in ("..", "."):  # the file's folder, and one below it
+            monkeypatch.chdir(tmp_path / name / place)
+            how = ("judges", "m", f"vllm serve {words}", "m")
+            found.append(find_server(ServeOptions(), *how, offline=True).weights)
+    assert found[0] == found[1] != found[2] == found[3]
 
 
 @pytest.mark.parametrize("command", [GENERATE, JUDGE])

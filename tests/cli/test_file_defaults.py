@@ -103,6 +103,8 @@ def test_the_file_sets_what_is_not_typed(project: Path) -> None:
     assert typed(project, "score", "old", "--repeats", "1").json["overall"]
     # The number of GPUs is for commands with --serve.
     assert typed(project, "judge", "old", "--judge", "lexical").code == 0
+    assert typed(project, "eval", "old", "--judge", "lexical").code == 0
+    assert Path("out/runs/old/lexical-2/report.html").is_file()
     # Probes are never among the runs.
     assert typed(project, "probe", "--judge", "lexical", "--count", "2", "--run", "p").code == 0
     assert Path("probes/p").is_dir()
@@ -160,6 +162,7 @@ ASKING = {
         *("--metric", "clair", "--judge", "m"),
     ),
     "generate": ("generate", "--model", "m", "--limit", "1", "--frames", "2"),
+    "eval": ("eval", "captions.jsonl", "--annotations", "annotations.json", "--judge", "m"),
 }
 
 
@@ -188,13 +191,14 @@ async def test_an_address_in_the_file_gets_no_key(
     key, done = await ask()
     assert (key, done.code) == ("none", 2)
     assert (
-        "the address comes from capeval.toml, so no key is sent; to send it, type --base-url"
-        in done.err
+        "the address comes from capeval.toml, so no key is sent; to send it, type --base-url "
+        "(eval: --model-url or --judge-url)" in done.err
     )
     # What is typed is used instead, and so is what is set in the environment.
     elsewhere = "http://localhost:9/v1"
-    assert (await ask("--base-url", refusing.url))[0] == KEY
-    assert (await ask("--base-url", refusing.url, base_url=elsewhere))[0] == KEY
+    option = "--judge-url" if name == "eval" else "--base-url"
+    assert (await ask(option, refusing.url))[0] == KEY
+    assert (await ask(option, refusing.url, base_url=elsewhere))[0] == KEY
     if name != "generate":  # which needs --base-url
         assert (await ask(base_url=elsewhere, OPENAI_BASE_URL=refusing.url))[0] == KEY
     assert (await ask())[0] == "none"

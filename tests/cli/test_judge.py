@@ -122,6 +122,7 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     assert "or replace them with `capeval judge --replace-captions`" in complaint(work.judge())
 
+    (work.judged / "calibrated.json").write_text("{}")
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     dry = work.judge("--replace-captions", "--dry-run")
     assert (dry.code, "captions: 1 caption to judge" in dry.out) == (0, True), dry.err
@@ -132,10 +133,11 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     (kept,), (lexical,) = run.glob("captions.BEFORE-*.jsonl"), run.glob("lexical*")
     assert kept.read_bytes() == first
     for line in (
-        "captions: 1 caption changed, 0 new, 1 removed; the former are kept in runs/captions/"
+        "captions: 1 caption changed, 0 new, 1 removed; the former go to runs/captions/"
         + kept.name,
         "captions: 1 stored verdict outdated (another caption of this video was judged",
         f"captions: 1 stored verdict of {lexical.name} outdated; repeat `capeval judge`",
+        "calibrated.json: about the former captions; run `capeval calibrate`",
     ):
         assert line in done.err
     now = work.judgments()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from capeval.config import sample_folder
 from capeval.correlation.correlations import Correlations
 from capeval.correlation.fields import Notice, notice_lines
 from capeval.files.judgments import write_judgments
+from capeval.options import ignore
 from capeval.schema import Unscored
+from capeval.scoring.known_agreement import Agreement, store_agreement
 from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.golden import check_golden, screen
 from tests.rating.rating_examples import exported
@@ -388,6 +391,21 @@ def test_agreement_of_a_judge_is_known_where_it_judges_again(
     assert "agreement.json: entry 1: videos: must be a whole number" in done.err
     correlate(tmp_path, "--human", str(human))
     assert "ten" in (places[0] / "agreement.json").read_text()
+
+
+def test_commands_that_end_together_keep_each_agreement(tmp_path: Path) -> None:
+    typed(tmp_path, "judge", "sample-terse", "--judge", "lexical")
+    folder = tmp_path / "runs/sample-terse/lexical-2"
+
+    def store(number: int) -> None:
+        made = {"value": 0.5, "low": None, "high": None, "videos": 10, "raters": 1}
+        hashes = {"sha256": f"human {number}", "annotations": "sample"}
+        new = Agreement(statistic="kappa", human="labels", file="human.csv", **made, **hashes)
+        store_agreement([folder], new, ignore)
+
+    with ThreadPoolExecutor() as pool:
+        [*pool.map(store, range(10))]
+    assert len(json.loads((folder / "agreement.json").read_text())) == 10
 
 
 def test_known_verdicts_of_probes_are_no_human_raters(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import capeval
@@ -148,6 +149,7 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
         for given, message in (
             ((TEXTS, INDICES[:2]), "two lists of one length"),
             ((["A"], ["V9"]), 'no video "V9"'),
+            ((["A"], [np.int64(9)]), 'no video "9"'),
             (([["A"]], ["V1"]), "is not text"),
         ):
             with pytest.raises(UsageError, match=message):
@@ -161,6 +163,9 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
         judge = capeval.Judge(videos(), judge="open", base_url=server.url)
         with pytest.raises(EndpointRefused, match="open"):
             await judge.score(TEXTS, INDICES)
+        for thread in threading.enumerate():
+            if thread.name == "capeval-judge":
+                thread.join(10)
         judge.close()
     with pytest.raises(UsageError, match="no parameter jugde"):
         capeval.Judge(videos(), jugde="open")
