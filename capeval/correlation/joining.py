@@ -216,8 +216,8 @@ def gather(
     )
     for judge, judgments in read:
         name, system = judge.path.name, _system_of(of_judge[judge].names, systems)
-        file, captions = judge.judgments, of_judge[judge].captions
-        _judged(sources, name, file, judgments, annotations or (), system, captions, found=True)
+        file, texts = judge.judgments, of_judge[judge].captions
+        _judged(sources, name, file, judgments, annotations or (), system, texts, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for one in runs:

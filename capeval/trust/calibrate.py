@@ -102,7 +102,7 @@ class _Labels:
     """
 
     file: Path
-    relations: dict[str, tuple[Relations, ...]]
+    relations: Mapping[str, tuple[Relations, ...]]
     captions: dict[str, str]
     left_out: dict[str, str]
     origin: Literal["human"] | JudgeIdentity = "human"
