@@ -499,7 +499,6 @@ class Command:
     work : returns a `Result`, an opened long work, or nothing
     also : what `work` gets besides an object of the options: `output`, or names of its attributes;
         None for a function that `takes` the options as arguments
-    show : makes the `Result` of another value of `work` and the options
     steps : the commands that are its steps, by the fields that get the user's settings
     """
 
@@ -508,7 +507,6 @@ class Command:
     shared: tuple[str, ...]
     work: Callable[..., Any]
     also: tuple[str, ...] | None
-    show: Callable[[Any, Any], Any] | None
     steps: Mapping[str, str]
 
 
@@ -516,19 +514,17 @@ def command(
     name: str,
     *shared: str,
     options: type | None = None,
-    show: Callable[[Any, Any], Any] | None = None,
     steps: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare that a function is a command; its docstring is the help.
 
-    Without `options`, the function `takes` them. It returns the `Result` to show, or `show` makes
-    it from its value and the options.
+    Without `options`, the function `takes` them. It returns the `Result` to show.
     """
 
     def attach(work: Callable[P, R]) -> Callable[P, R]:
         also = tuple(inspect.signature(work).parameters)[1:] if options else None
         found = options or work.options  # type: ignore[attr-defined]
-        work.command = Command(name, found, shared, work, also, show, steps)  # type: ignore[attr-defined]
+        work.command = Command(name, found, shared, work, also, steps)  # type: ignore[attr-defined]
         return work
 
     return attach

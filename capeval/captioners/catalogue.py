@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -230,6 +230,11 @@ class OpenCaptioner:
     running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
 
     @property
+    def title(self) -> str:
+        where = f" at {self.base_url}" if self.base_url else ""
+        return f"Model: {self.captioner.name}{where}"
+
+    @property
     def priced(self) -> str:
         return str(self.captioner.settings.get("model", self.captioner.name))
 
@@ -249,29 +254,6 @@ class ModelsOptions:
     name: str | None = option(None, positional=True, metavar="NAME")
 
 
-def _listed(found: list[ModelEntry], o: ModelsOptions) -> ListedModels:
-    return ListedModels(found) if o.name is None else ListedModel(found)
-
-
-@command("models", "as_json", "full", show=_listed)
-@takes(ModelsOptions)
-def models(o: ModelsOptions) -> list[ModelEntry]:
-    """List the models that `capeval generate` knows.
-
-    Add your own to capeval.toml, as \\[models."NAME"].
-
-    Raises
-    ------
-    InputError, UsageError
-        The name is unknown, or `capeval.toml` is wrong.
-
-    >>> [model.name for model in models("qwen2.5-vl-7b")]
-    ['qwen2.5-vl-7b']
-    """
-    catalogue = read_catalogue(config_file())
-    return [*catalogue.values()] if o.name is None else [find_model(o.name, catalogue)]
-
-
 _WAYS = {
     "transformers": "run in this process (transformers)",
     "endpoint": "by a provider's API (endpoint)",
@@ -287,21 +269,18 @@ _COLUMNS = [
 ]
 
 
-class ListedModels(Result):
+class ListedModels(list[ModelEntry], Result):
     """The models by backend; the paper's models are only named unless `full`."""
 
-    def __init__(self, entries: Sequence[ModelEntry]) -> None:
-        self.entries = entries
-
     def headline(self) -> str:
-        ways = Counter(entry.reached for entry in self.entries)
+        ways = Counter(entry.reached for entry in self)
         run = [f"{count} {_WAYS.get(way, f'by {way}')}" for way, count in ways.most_common()]
-        return one_line(f"{counted(len(self.entries), 'model')}: {', '.join(run)}.")
+        return one_line(f"{counted(len(self), 'model')}: {', '.join(run)}.")
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        chosen = [one for one in self.entries if full or not one.paper or one.is_own]
-        chosen = chosen or [*self.entries]
-        others = [entry for entry in self.entries if entry not in chosen]
+        chosen = [one for one in self if full or not one.paper or one.is_own]
+        chosen = chosen or [*self]
+        others = [entry for entry in self if entry not in chosen]
         rows: list[Row] = [
             [
                 Cell(one.name, after=" *" if one.paper else ""),
@@ -325,8 +304,8 @@ class ListedModels(Result):
         return [Page([Table("", _COLUMNS, rows)], notes=notes)]
 
     def as_json(self) -> Any:
-        fields = {one.name: one.model_dump(exclude={"name"}) for one in self.entries}
-        return {one.name: fields[one.name] | {"memory": one.memory} for one in self.entries}
+        fields = {one.name: one.model_dump(exclude={"name"}) for one in self}
+        return {one.name: fields[one.name] | {"memory": one.memory} for one in self}
 
 
 class ListedModel(ListedModels):
@@ -334,7 +313,7 @@ class ListedModel(ListedModels):
 
     def show(self, console: Console, *, full: bool = False) -> None:
         ((name, fields),) = self.as_json().items()
-        if not self.entries[0].base_url:
+        if not self[0].base_url:
             del fields["key"]
         units = {"parameters": " billion", "memory": " GiB (estimated)"}
         given = {
@@ -343,3 +322,24 @@ class ListedModel(ListedModels):
             if value is not None and value is not False and value != {}
         }
         print_fields({"model": name, **given}, console)
+
+
+@command("models", "as_json", "full")
+@takes(ModelsOptions)
+def models(o: ModelsOptions) -> ListedModels:
+    """List the models that `capeval generate` knows.
+
+    Add your own to capeval.toml, as \\[models."NAME"].
+
+    Raises
+    ------
+    InputError, UsageError
+        The name is unknown, or `capeval.toml` is wrong.
+
+    >>> [model.name for model in models("qwen2.5-vl-7b")]
+    ['qwen2.5-vl-7b']
+    """
+    catalogue = read_catalogue(config_file())
+    if o.name is not None:
+        return ListedModel([find_model(o.name, catalogue)])
+    return ListedModels(catalogue.values())

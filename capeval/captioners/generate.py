@@ -9,12 +9,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.asking_session import AskingSession, choose_model, open_session
-from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.opening import choose_model
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Outcome, Uncaptioned
-from capeval.captioners.ray_pool import open_on_ray
+from capeval.captioners.ray_pool import open_model
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.config import packaged
 from capeval.errors import InputError
@@ -171,6 +170,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     wanted: Wanted = field(kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         wanted = self.wanted
         self.videos = wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
@@ -191,6 +191,9 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
             "count": len(wanted.annotations),
         }
         self.about = {"annotations": annotations, "videos": str(wanted.videos)}
+        frames, prompt = self.settings["frames"], self.settings["prompt"]["source"]
+        seen = f"frames {frames} by {self.settings['decoder']}, prompt {prompt}"
+        self.title = f"{self.opened.title}, {seen}"
 
     def read(self, value: Any, expected: str) -> Stored[CaptionLine]:
         index = value.get("index") if isinstance(value, dict) else None
@@ -274,7 +277,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
 @asynccontextmanager
 async def open_generating(
     options: GenerateOptions, *, dry_run: bool = False
-) -> AsyncIterator[AskingSession[Generation]]:
+) -> AsyncIterator[GenerationWork]:
     """Caption videos with a video-language model.
 
     Captions go to runs/NAME/captions.jsonl, ready for `capeval judge`; each line records which
@@ -288,26 +291,16 @@ async def open_generating(
     shard = Shard.read(options.shard) if options.shard else None
     reader = _reader(options, entry.frames) if entry else None
 
-    def session(opened: OpenCaptioner) -> AskingSession[Generation]:
-        captioner = opened.captioner
-        work = GenerationWork(
-            run_folder(options, captioner.name),
-            captioner,
+    # Where only the server knows the model, a dry run needs the server.
+    run = run_folder(options, entry.name) if entry and dry_run else None
+    async with open_model(options, dry_run=run) as opened:
+        yield GenerationWork(
+            run_folder(options, opened.captioner.name),
+            opened,
             reader or _reader(options, opened.entry.frames),
-            lambda: opened.meter.spent,
             wanted=wanted,
             shard=shard,
         )
-        prompt = work.settings["prompt"]["source"]
-        seen = f"frames {work.settings['frames']} by {work.settings['decoder']}, prompt {prompt}"
-        return AskingSession(work, opened, seen)
-
-    # Where only the server knows the model, a dry run needs the server.
-    run = run_folder(options, entry.name) if entry else None
-    async with open_on_ray(options, session) or open_session(
-        options, run, session, dry_run=dry_run
-    ) as opened:
-        yield opened
 
 
 generate_async, generate = functions("generate", open_generating, GenerateOptions, Generation)

@@ -7,6 +7,7 @@ similar length together.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import threading
 import time
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Outcome, Uncaptioned
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
@@ -376,3 +378,53 @@ def repetition_warning(text: str) -> str | None:
         return None
     block = " ".join(found[start : start + min(period, 12)]) + (" …" if period > 12 else "")
     return f'repetition loop: "{block}" {length // period} times'
+
+
+# ---- The expected cost ---------------------------------------------------------------------------
+
+# Tokens of a dense caption of a short clip, and characters per token of an English prompt.
+_CAPTION_TOKENS, _CHARACTERS = 300, 4
+_SAMPLED_VIDEOS = 3
+_OTHER_IMAGE_TOKENS = 1000
+
+
+async def estimate_generation(
+    work: Sequence[Job], reader: FrameReader, opened: OpenCaptioner, written: int | None = None
+) -> tuple[int, Usage]:
+    """Estimate the frames per video and the tokens of `work`; reads up to three videos.
+
+    `written` is the tokens per reply, by default the length of a caption.
+    """
+    if opened.base_url is None or not work:  # a model in this process costs nothing
+        return 0, Usage()
+    tokens, frames, seen = 0, 0, 0
+    for job in work[:: max(1, len(work) // _SAMPLED_VIDEOS)][:_SAMPLED_VIDEOS]:
+        try:
+            read = await in_thread(partial(job.read, reader))
+        except CapevalError:
+            continue  # reported when it is captioned
+        count, height, width = read.frames.shape[:3]
+        tokens += count * image_tokens(opened.priced, width, height)
+        frames += count
+        seen += 1
+    tokens, frames = (tokens // seen, round(frames / seen)) if seen else (0, 0)
+    asked = sum(len(job.prompt) for job in work) // _CHARACTERS
+    return frames, Usage(
+        calls=len(work),
+        input_tokens=len(work) * tokens + asked,
+        output_tokens=len(work) * (written or _CAPTION_TOKENS),
+    )
+
+
+def image_tokens(model: str, width: int, height: int) -> int:
+    """Return the tokens of one image: by OpenAI's tiles where they apply, else a rough number.
+
+    >>> image_tokens("gpt-4o-2024-08-06", 1280, 720)
+    1105
+    """
+    if not model.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5")) or "mini" in model or "nano" in model:
+        return _OTHER_IMAGE_TOKENS
+    fits = min(1.0, 2048 / max(width, height))
+    fits = min(fits, 768 / (min(width, height)))
+    tiles = math.ceil(width * fits / 512) * math.ceil(height * fits / 512)
+    return 85 + 170 * tiles

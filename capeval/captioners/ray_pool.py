@@ -11,15 +11,15 @@ import logging
 import os
 import socket
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.asking_session import AskingSession, choose_model, open_captioner
 from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.opening import choose_model, open_captioner
 from capeval.captioners.options import CaptionerOptions, FramesOptions
 from capeval.captioners.pipeline import FailFast, Job, KeepOutcome, caption_videos
 from capeval.captioners.protocol import (
@@ -30,12 +30,12 @@ from capeval.captioners.protocol import (
     Outcomes,
     Uncaptioned,
 )
-from capeval.captioners.stored_work import ResultT
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
 from capeval.llm.money import Meter
 from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
+from capeval.runs.folder import RunFolder
 from capeval.text import describe
 from capeval.video import FrameReader
 
@@ -222,19 +222,17 @@ def _next(rows: Iterator[Any]) -> bytes | None:
     return None if found is None else bytes(found["reply"][0].as_py())
 
 
-def open_on_ray(
-    options: FramesOptions, session: Callable[[OpenCaptioner], AskingSession[ResultT]]
-) -> AbstractAsyncContextManager[AskingSession[ResultT]] | None:
-    """Open the captioner for a session on the cluster of `--ray`; None without one."""
-    return None if options.ray is None else _open_ray(options, options.ray, session)
+def open_model(
+    options: FramesOptions, *, dry_run: RunFolder | None
+) -> AbstractAsyncContextManager[OpenCaptioner]:
+    """Open the captioner here, or on the cluster of `--ray`; `dry_run` as in `open_captioner`."""
+    if options.ray is None:
+        return open_captioner(options, dry_run=dry_run)
+    return _open_ray(options, options.ray)
 
 
 @asynccontextmanager
-async def _open_ray(
-    options: CaptionerOptions,
-    address: str,
-    session: Callable[[OpenCaptioner], AskingSession[ResultT]],
-) -> AsyncIterator[AskingSession[ResultT]]:
+async def _open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[OpenCaptioner]:
     """Connect to the cluster at an address, or start one here for the block."""
     entry = choose_model(options)
     if entry is None or (entry.reached == "endpoint" and isinstance(options.model, str)):
@@ -253,7 +251,7 @@ async def _open_ray(
         # Not in a thread of its own: Ray's processes end with the thread that started them.
         _connect(ray, address)
         opened, gpus = await _opened(ray, sent)
-        yield session(OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter()))
+        yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter())
     finally:
         ray.shutdown()
 

@@ -9,33 +9,38 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from capeval.captioners.pipeline import Job, caption_videos
-from capeval.captioners.protocol import Captioned, Captioner, Outcome
+from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.pipeline import Job, caption_videos, estimate_generation
+from capeval.captioners.protocol import Captioned, Outcome
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.annotations import VideoFolder, none_found
 from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
 from capeval.runs.engine import (
+    Done,
     Finished,
     Labels,
     Left,
+    Locks,
+    LongWork,
     Plan,
     Progress,
     ResumableTask,
     Spent,
     Stored,
+    WorkEstimate,
     execute,
 )
 from capeval.runs.folder import RunFolder, Shard, file_of, shards_in
 from capeval.schema import Usage
 from capeval.show.result import Result
-from capeval.text import counted, cut, listed, one_line, shown
+from capeval.text import Loss, counted, cut, listed, one_line, shown
 from capeval.version import __version__
 from capeval.video import FrameReader
 from capeval.video.decoding import file_size
@@ -160,10 +165,14 @@ ResultT = TypeVar("ResultT", bound=StoredResult)
 
 
 @dataclass
-class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[ValueT, ResultT]):
+class StoredWork(
+    LongWork[ResultT],
+    ResumableTask[StoredPlan[ValueT], Stored[ValueT]],
+    Generic[ValueT, ResultT],
+):
     """Asks a model about the items of a run that have no reply.
 
-    A subclass sets the fields that the constructor does not take.
+    A subclass sets the title and the fields that the constructor does not take.
 
     Attributes
     ----------
@@ -183,9 +192,8 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     tokens: ClassVar[int | None] = None
 
     run: RunFolder
-    captioner: Captioner
+    opened: OpenCaptioner
     reader: FrameReader
-    dollars: Callable[[], float] = lambda: 0.0
     usage: Usage = field(default_factory=Usage)
     shard: Shard | None = field(default=None, kw_only=True)
     videos: Path | None = field(init=False)
@@ -193,6 +201,12 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
     selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
     about: Mapping[str, Any] = field(init=False)
+    planned: StoredPlan[ValueT] = field(init=False)
+
+    def __post_init__(self) -> None:
+        opened = self.opened
+        self.captioner, self.meter = opened.captioner, opened.meter
+        self.model = opened.priced if opened.base_url else ""
 
     @property
     def shown_run(self) -> str:
@@ -385,7 +399,7 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
         return [i for n, i in enumerate(self.items) if shard is None or shard.holds(n)]
 
     def spent(self) -> Spent:
-        return Spent(self.usage, self.dollars())
+        return Spent(self.usage, self.meter.spent)
 
     def common(
         self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]], not_reached: str
@@ -404,7 +418,56 @@ class StoredWork(ResumableTask[StoredPlan[ValueT], Stored[ValueT]], Generic[Valu
             "new": len(finished.new & made.keys()),
             "usage": self.usage,
             "stopped": finished.stopped,
+            "cost": self.meter.spent if self.model else None,
         }
+
+    async def prepare(self, locks: Locks) -> WorkEstimate:
+        """Lock and plan the run; reads up to three videos and calls nothing."""
+        plan, self._lock = locks.begin(self)
+        self.planned, run = plan, self.shown_run
+        if count := len(plan.outdated):
+            again = f"{counted(count, self.labels.item)} will be {self.outdated}"
+            self.notices = [Loss(f"{self.run.name}: {again}")]
+        todo, missing = len(plan.todo), plan.missing
+        expected = estimate_generation(plan.todo, self.reader, self.opened, self.tokens)
+        frames, usage = await expected
+        lines = [f"{run}: {counted(todo, self.labels.item)} to {self.to_do}"]
+        if missing:
+            index, reason = next(iter(missing.items()))
+            more = f", and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            lines.append(f"{run}: no video for {index}{more}: {reason}")
+        if usage.calls:
+            lines.append(
+                f"  about {frames} frames each, {usage.input_tokens:,} tokens in, "
+                f"{usage.output_tokens:,} out; cached replies cost nothing"
+            )
+        details = {
+            "run": run,
+            "asked": plan.asked,
+            "done": plan.asked - todo - len(missing),
+            f"to_{self.to_do}": todo,
+            "missing": dict(missing),
+            "settings": plan.settings,
+        }
+        return self.estimate(usage, lines, details)
+
+    async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[ResultT]]:
+        """Complete the run or shard; the last shard to finish merges all."""
+        async with self.opened.running(bool(self.planned.todo)):
+            with self._lock:
+                finished = await execute(self, self.planned, progress)
+            found = self._merged(finished)
+        yield Done(found, [found.lacks], found.files)
+
+    def _merged(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
+        if self.shard and not finished.stopped:
+            whole = replace(self, shard=None)
+            with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
+                plan = whole.kept()
+                if plan.kept.keys() >= {*whole.selected}:
+                    whole.finish(plan, plan.kept)
+                    return whole.result(replace(finished, plan=plan, done=plan.kept))
+        return self.result(finished)
 
 
 def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
@@ -413,26 +476,6 @@ def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
         return Path(), {}
     path = videos.find(name)
     return path, {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
-
-
-async def complete(
-    work: StoredWork[ValueT, ResultT],
-    plan: StoredPlan[ValueT],
-    lock: ExitStack,
-    progress: Progress | None = None,
-) -> ResultT:
-    """Complete a run or shard and release its lock; the last shard to finish merges all."""
-    with lock:
-        finished = await execute(work, plan, progress)
-    if work.shard is None or finished.stopped:
-        return work.result(finished)
-    whole = replace(work, shard=None)
-    with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
-        plan = whole.kept()
-        if plan.kept.keys() >= {*whole.selected}:
-            whole.finish(plan, plan.kept)
-            return whole.result(replace(finished, plan=plan, done=plan.kept))
-    return work.result(finished)
 
 
 # ---- The settings of a run, which all of its replies share ---------------------------------------

@@ -414,14 +414,11 @@ def _run(command: Command, values: dict[str, Any], output: Output) -> None:
         values["progress"] = progress
     try:
         with progress:
-            options = command.options(**values)
             if command.also is None:
                 found = command.work(**values)
             else:
                 also = {one: getattr(output, one, output) for one in command.also}
-                found = command.work(options, **also)
-            if command.show:
-                found = command.show(found, options)
+                found = command.work(command.options(**values), **also)
     except KeyboardInterrupt:
         if "progress" not in taken:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,11 @@ from capeval.schema import RELATIONS, Annotation, Scored, Verdict
 from capeval.scoring import GROUPS, MEASURES, measures
 from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
 from capeval.scoring.judged_run import JudgedRun, load_judged_runs
+from capeval.scoring.scores import by_type
 from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
-from capeval.stats.values import Floats, Value, difference_intervals
+from capeval.stats.values import Floats, Value, difference_intervals, number_of
 from capeval.text import both_ends, one_line
 
 RESAMPLES = 10_000
@@ -300,21 +302,12 @@ def _differences(
     n = n.reshape(table.shape[:3])
     tests: list[Value] = table[1:, 0, _F1, -1].tolist()
 
-    def bucket(b: int, p_adjusted: Value | None) -> BucketDifference:
-        of = {
-            group: TypeDifference(
-                **{
-                    measure: Difference(**dict(zip(columns, map(_number, cells), strict=True)))
-                    for measure, cells in zip(MEASURES, table[b, g].tolist(), strict=True)
-                },
-                n=int(n[b, g, 0]),
-            )
-            for g, group in enumerate(GROUPS)
-        }
-        return BucketDifference(**of, p_adjusted=_number(p_adjusted))
-
-    buckets = [bucket(b, p) for b, p in enumerate(holm(tests), start=1)]
-    return bucket(0, None), Differences(**by_way(members, buckets))
+    of_types = partial(by_type, TypeDifference, Difference, [*columns])
+    whole, *buckets = [
+        BucketDifference(**of_types(*one), p_adjusted=None if p is None else number_of(p))
+        for *one, p in zip(table, n[:, :, 0], [None, *holm(tests)], strict=True)
+    ]
+    return whole, Differences(**by_way(members, buckets))
 
 
 def _gaps_by_repeat(first: _RunMeasures, second: _RunMeasures, most: int) -> Floats:
@@ -339,10 +332,6 @@ def _means(flat: Floats) -> Floats:
     n = (~np.isnan(flat)).sum(axis=0)
     none = np.full(len(n), np.nan)
     return np.asarray(np.divide(np.nansum(flat, axis=0), n, out=none, where=n > 0))
-
-
-def _number(value: object) -> float | None:
-    return None if not isinstance(value, float) or np.isnan(value) else float(value)
 
 
 def _moves(first: _RunMeasures, second: _RunMeasures) -> list[VideoMove]:
@@ -410,8 +399,8 @@ def _ranked(
             first=sides[i].name,
             second=sides[j].name,
             value=gaps[:, k].mean(),
-            low=_number(low[k]),
-            high=_number(high[k]),
+            low=number_of(low[k]),
+            high=number_of(high[k]),
             p=p[k],
             p_adjusted=adjusted[k],
         )

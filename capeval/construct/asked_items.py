@@ -34,7 +34,7 @@ from capeval.schema import Usage, id_text
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, nearest, shown
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Result)
 Line = Mapping[str, Any]
 """A line of a file of drafts or checks."""
 LinePlan = Plan[Stored[Line]]
@@ -78,8 +78,7 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
     file : has a line for each item: its index, the fields of a reply or the `reason` of a failure,
         a hash of the question and its model (`inputs`), the tokens of the `call`, and the `hash` of
         the line
-    make : returns the command's value, given the usable lines by index; it may write a file
-    show : returns the page that shows the value
+    make : returns the command's result, given the usable lines by index; it may write a file
     files : the lines that name the files and the next command
     """
 
@@ -96,13 +95,12 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
         labels: Labels,
         *,
         make: Callable[[Mapping[str, Line]], T],
-        show: Callable[[T], Result],
         files: Sequence[str],
     ) -> None:
         self.chat, self.meter, self.model = chat, chat.asker.meter, chat.model
         self.title, self.thinks = f"Chat model: {chat.title}", chat.thinks
         self.file, self.labels, self._o = file, labels, o
-        self._make, self._show, self._files = make, show, files
+        self._make, self._files = make, files
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
         }
@@ -136,9 +134,6 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
         of, missing = len(wanted), wanted.count(None)
         left = Left(self.file.stem, self.labels, reasons, of, missing, finished.stopped)
         yield Done(self._make(lines), [left], self._files if lines else [])
-
-    def shown(self, results: Sequence[T]) -> Result:
-        return self._show(results[0])
 
     def locked(self) -> AbstractContextManager[None]:
         return RunFolder(self.file.parent).locked(part=self.file.stem)

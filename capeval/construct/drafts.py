@@ -38,7 +38,7 @@ from capeval.schema import (
     Video,
     Weight,
 )
-from capeval.show.result import Lines
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, shown
 
 DRAFTS = "drafts.jsonl"
@@ -238,11 +238,20 @@ def _read(reply: _Drafted, *, video: Video, caption: Caption, model: str) -> Map
     return draft.model_dump(mode="json", exclude={"index"}, exclude_defaults=True)
 
 
+class Drafts(dict[str, Draft], Result):
+    """The drafts of a folder of videos, by index."""
+
+    def headline(self) -> str:
+        events = counted(sum(len(one.events) for one in self.values()), "event")
+        elements = counted(sum(len(one.elements) for one in self.values()), "element")
+        return f"{counted(len(self), 'video')} drafted: {events}, {elements}."
+
+
 @command("annotate draft", "yes", "dry_run", options=DraftOptions)
 @asynccontextmanager
 async def open_draft(
     o: DraftOptions, *, dry_run: bool = False
-) -> AsyncIterator[AskedItems[dict[str, Draft]]]:
+) -> AsyncIterator[AskedItems[Drafts]]:
     """Draft annotations from captions, for annotators to correct: drafts.jsonl.
 
     A chat model divides each caption into events and states their visual elements. Run the same
@@ -260,18 +269,9 @@ async def open_draft(
         yield AskedItems(
             *(o, chat, _items(videos, captions, chat.model), file),
             Labels("drafting", "video", "drafted", "undrafted"),
-            make=lambda _: read_drafts(folder),
-            show=_summary,
+            make=lambda _: Drafts(read_drafts(folder)),
             files=[str(file), following],
         )
 
 
-def _summary(drafts: Mapping[str, Draft]) -> Lines:
-    events = counted(sum(len(one.events) for one in drafts.values()), "event")
-    elements = counted(sum(len(one.elements) for one in drafts.values()), "element")
-    return Lines([f"{counted(len(drafts), 'video')} drafted: {events}, {elements}."])
-
-
-annotate_draft_async, annotate_draft = functions(
-    "annotate_draft", open_draft, DraftOptions, dict[str, Draft]
-)
+annotate_draft_async, annotate_draft = functions("annotate_draft", open_draft, DraftOptions, Drafts)

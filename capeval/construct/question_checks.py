@@ -309,7 +309,6 @@ async def open_check(
             *(o, chat, items, file.with_suffix(".checks.jsonl")),
             Labels("checking", "question", "checked", "unchecked"),
             make=make,
-            show=lambda found: found,
             files=[str(out), f"Next: capeval mcq construct filter {quote(str(out))} --model NAME"],
         )
 

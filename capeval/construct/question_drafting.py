@@ -42,7 +42,7 @@ from capeval.options import (
 from capeval.runs.engine import Labels, functions
 from capeval.runs.sources import annotations_file, annotations_of
 from capeval.schema import OPTION_LETTERS, Annotation, Caption, Question
-from capeval.show.result import Lines
+from capeval.show.result import Result
 from capeval.text import Loss, counted, listed, normal_form, tag_free_json
 
 PROMPTS = "mcq-construct-v1"
@@ -202,9 +202,19 @@ def _used_points(one: _Drafted, elements: Collection[str], points: Points) -> li
     return [points.pairs[number - 1][1] for number in used if number]
 
 
+class DraftedQuestions(tuple[Question, ...], Result):
+    """The drafted questions of all videos."""
+
+    def headline(self) -> str:
+        videos = counted(len({one.video for one in self}), "video")
+        errors = sum("errors" in one.tags for one in self)
+        drafted = f"{counted(len(self), 'question')} about {videos} drafted"
+        return f"{drafted}, {errors:,} with a video model's error as an option."
+
+
 def _lettered(
     annotations: Sequence[Annotation], lines: Mapping[str, Line], seed: int
-) -> tuple[Question, ...]:
+) -> DraftedQuestions:
     """Return the drafted questions of all videos in order, with the options in their places.
 
     The order of the wrong options is random. Four questions in a row have their right options in
@@ -230,14 +240,14 @@ def _lettered(
                 tags=tags,
             )
             questions.append(made)
-    return tuple(questions)
+    return DraftedQuestions(questions)
 
 
 @command("mcq construct draft", "yes", "dry_run", options=QuestionDraftOptions)
 @asynccontextmanager
 async def open_question_draft(
     o: QuestionDraftOptions, *, dry_run: bool = False
-) -> AsyncIterator[AskedItems[tuple[Question, ...]]]:
+) -> AsyncIterator[AskedItems[DraftedQuestions]]:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
     Errors of a video model become wrong options. The replies are kept in NAME.drafts.jsonl. Run the
@@ -256,7 +266,7 @@ async def open_question_draft(
             o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
     drafts = out.with_suffix(".drafts.jsonl")
 
-    def make(_: object) -> tuple[Question, ...]:
+    def make(_: object) -> DraftedQuestions:
         found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
         questions = _lettered(annotations, found, o.seed)
         if questions:
@@ -270,18 +280,10 @@ async def open_question_draft(
             *(o, chat, _items(annotations, points, chat.model), drafts),
             Labels("drafting questions of", "video", "drafted", "undrafted"),
             make=make,
-            show=_summary,
             files=[str(out), f"Next: {check} {quote(str(o.annotations))}"],
         )
 
 
-def _summary(questions: Sequence[Question]) -> Lines:
-    videos = counted(len({one.video for one in questions}), "video")
-    errors = sum("errors" in one.tags for one in questions)
-    drafted = f"{counted(len(questions), 'question')} about {videos} drafted"
-    return Lines([f"{drafted}, {errors:,} with a video model's error as an option."])
-
-
 construct_draft_async, construct_draft = functions(
-    "construct_draft", open_question_draft, QuestionDraftOptions, tuple[Question, ...]
+    "construct_draft", open_question_draft, QuestionDraftOptions, DraftedQuestions
 )

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from capeval.captioners.asking_session import choose_model, estimate_generation, open_captioner
 from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.generate import default_run
+from capeval.captioners.opening import choose_model, open_captioner
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.pipeline import CUT_OFF, READERS
+from capeval.captioners.pipeline import CUT_OFF, READERS, estimate_generation
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.annotations import VideoFolder
@@ -349,8 +349,7 @@ class QuestionFilter(LongWork[Filtered]):
                 what = f"has {count} options; the filter is for questions with four"
                 raise InputError(what, file=str(o.questions), where=one.id, field="options")
         self.opened, self.meter, self.out = opened, opened.meter, out
-        where = f" at {opened.base_url}" if opened.base_url else ""
-        self.title = f"Model: {opened.captioner.name}{where}"
+        self.title = opened.title
         self.model = opened.priced if opened.base_url else ""
         self.folder = folder / default_run(opened.captioner.name)
         self.decisions = self.folder / "decisions.jsonl"
@@ -363,7 +362,7 @@ class QuestionFilter(LongWork[Filtered]):
         view, reader = self._views[condition]
         return _Variants(
             RunFolder(self.folder / condition),
-            self.opened.captioner,
+            self.opened,
             Asking(
                 questions=self._variants,
                 chosen=chosen,
@@ -373,7 +372,6 @@ class QuestionFilter(LongWork[Filtered]):
                 reader_for=(lambda _: reader) if reader else None,
                 decoder=reader.decoder if reader else "none",
             ),
-            lambda: self.meter.spent,
         )
 
     async def prepare(self, locks: Locks) -> WorkEstimate:

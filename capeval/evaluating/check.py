@@ -53,7 +53,7 @@ class CheckSetOptions:
     videos: str | Path | None = option(None, metavar="DIR")
 
 
-@command("check", "as_json", "full", show=lambda found, _: CheckedSet(found))
+@command("check", "as_json", "full")
 @takes(CheckSetOptions)
 def check(o: CheckSetOptions) -> SetCheck:
     """Check a set of annotations: problems, possible mistakes and statistics.
@@ -82,52 +82,6 @@ def check(o: CheckSetOptions) -> SetCheck:
         return decoder.read(videos.find(one.video or one.index), middle).duration
 
     return check_annotations(path, seconds)
-
-
-class CheckedSet(Result):
-    """A checked set of annotations, as shown."""
-
-    def __init__(self, found: SetCheck) -> None:
-        self._found = found
-
-    def headline(self) -> str:
-        found = self._found
-        count = counted(found.total.videos, "valid video")
-        problems = counted(len(found.problems), "problem") if found.problems else "no problems"
-        return f"{found.file}: {problems}, {counted(len(found.warnings), 'warning')}; {count}."
-
-    def pages(self, *, full: bool = False) -> list[Page]:
-        return [_statistics(self._found)] if self._found.total.videos else []
-
-    def show(self, console: Console, *, full: bool = False) -> None:
-        found = self._found
-        print_line(self.headline(), console)
-        for problem in found.problems:
-            print_line(str(problem), console, style="red")
-        shown = found.warnings if full else found.warnings[:_MOST]
-        for warning in shown:
-            print_line(f"warning: {warning}", console)
-        if left := len(found.warnings) - len(shown):
-            print_line(f"{counted(left, 'more warning')}: --full", console)
-        print_pages(self.pages(), console)
-
-    def as_json(self) -> dict[str, Any]:
-        found = self._found
-        return {
-            "file": str(found.file),
-            "problems": [asdict(one) for one in found.problems],
-            "warnings": [asdict(one) for one in found.warnings],
-            "total": _means(found.total),
-            "visual_characteristic": {n: _means(of) for n, of in found.characteristics.items()},
-            "domain": {name: _means(of) for name, of in found.domains.items()},
-            "types": {
-                kind: {str(weight): found.weights[kind, weight] for weight in (1, 2, 3)}
-                for kind in ELEMENT_TYPES
-            },
-        }
-
-    def exit_code(self) -> int:
-        return 2 if self._found.problems else 0
 
 
 def _means(totals: Totals) -> dict[str, Any]:
@@ -228,7 +182,7 @@ class Totals:
 
 
 @dataclass
-class SetCheck:
+class SetCheck(Result):
     """The findings of `check`; statistics are of the videos without a problem."""
 
     file: Path
@@ -238,6 +192,42 @@ class SetCheck:
     characteristics: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
     domains: dict[str, Totals] = field(default_factory=lambda: defaultdict(Totals))
     weights: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def headline(self) -> str:
+        count = counted(self.total.videos, "valid video")
+        problems = counted(len(self.problems), "problem") if self.problems else "no problems"
+        return f"{self.file}: {problems}, {counted(len(self.warnings), 'warning')}; {count}."
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        return [_statistics(self)] if self.total.videos else []
+
+    def show(self, console: Console, *, full: bool = False) -> None:
+        print_line(self.headline(), console)
+        for problem in self.problems:
+            print_line(str(problem), console, style="red")
+        shown = self.warnings if full else self.warnings[:_MOST]
+        for warning in shown:
+            print_line(f"warning: {warning}", console)
+        if left := len(self.warnings) - len(shown):
+            print_line(f"{counted(left, 'more warning')}: --full", console)
+        print_pages(self.pages(), console)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file),
+            "problems": [asdict(one) for one in self.problems],
+            "warnings": [asdict(one) for one in self.warnings],
+            "total": _means(self.total),
+            "visual_characteristic": {n: _means(of) for n, of in self.characteristics.items()},
+            "domain": {name: _means(of) for name, of in self.domains.items()},
+            "types": {
+                kind: {str(weight): self.weights[kind, weight] for weight in (1, 2, 3)}
+                for kind in ELEMENT_TYPES
+            },
+        }
+
+    def exit_code(self) -> int:
+        return 2 if self.problems else 0
 
 
 SecondsOf = Callable[[Annotation], float | None]

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from capeval.captioners.asking_session import choose_model
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.generate import GenerateOptions, open_generating, run_folder, wanted_videos
+from capeval.captioners.opening import choose_model
 from capeval.errors import InputError, UsageError
 from capeval.judging.judge import JudgingSession, PlannedRun, open_judging, targets_of
 from capeval.judging.protocol import RunOptions
@@ -125,11 +125,12 @@ class Evaluated:
     report: Path | None = None
 
 
-class EvaluatedRuns(Result):
+class EvaluatedRuns(list[Evaluated], Result):
     """The results of evaluating some runs, and the cost in US dollars."""
 
     def __init__(self, results: Sequence[Evaluated], cost: float) -> None:
-        self._results, self._cost = results, cost
+        super().__init__(results)
+        self._cost = cost
         self._known = {one.name: one.scores for one in results if one.scores}
 
     def headline(self) -> str:
@@ -138,7 +139,7 @@ class EvaluatedRuns(Result):
     def pages(self, *, full: bool = False) -> list[Page]:
         shares = (("Captioned", SHARE), ("Scored", SHARE))
         table = Table("F1 of all elements, %", columns("Run", *shares, ("F1 [95%]", INTERVAL)))
-        for one in self._results:
+        for one in self:
             row: list[object] = [None, None, None]
             if of := one.scores:
                 counts, f1 = of.counts, of.overall.all.f1
@@ -146,7 +147,7 @@ class EvaluatedRuns(Result):
                 row.append(f1 if counts.scored else None)
             table.rows.append([one_line(one.name), *row])
         baseline = any(of.settings.get("baseline") for of in self._known.values())
-        reports = [one for one in self._results if one.report]
+        reports = [one for one in self if one.report]
         return [
             Page(
                 [table],
@@ -159,7 +160,7 @@ class EvaluatedRuns(Result):
         ]
 
     def as_json(self) -> dict[str, Any]:
-        return {"runs": [_summary(one) for one in self._results], "cost": self._cost}
+        return {"runs": [_summary(one) for one in self], "cost": self._cost}
 
 
 def _summary(one: Evaluated) -> dict[str, Any]:
@@ -267,12 +268,12 @@ class EvaluatingSession(LongWork[Evaluated]):
             expected = await asking.prepare(_HELD)
             for line in (asking.title, *asking.notices):
                 on_notice(line)
-        step.todo = [job.index for job in asking.plan.todo]
+        step.todo = [job.index for job in asking.planned.todo]
         if step.todo and not self._dry_run:
             # A missing key or server is found before another model has worked for hours.
             async with open_generating(quiet):
                 pass
-        return expected if step.todo or asking.plan.missing else None
+        return expected if step.todo or asking.planned.missing else None
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Evaluated]]:
         """Caption, judge and report run after run; the last two may have been stopped.
@@ -336,10 +337,7 @@ class EvaluatingSession(LongWork[Evaluated]):
         # The table of results has the reports.
         return Done(Evaluated(name, missing, scores, file, written.file), missing)
 
-    def value(self, results: Sequence[Evaluated]) -> list[Evaluated]:
-        return [*results]
-
-    def shown(self, results: Sequence[Evaluated]) -> EvaluatedRuns:
+    def value(self, results: Sequence[Evaluated]) -> EvaluatedRuns:
         return EvaluatedRuns(results, self.meter.spent)
 
     def _room(self) -> float | None:
@@ -383,7 +381,7 @@ async def open_evaluating(
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
 
 
-evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOptions, list[Evaluated])
+evaluate_async, evaluate = functions("evaluate", open_evaluating, EvaluateOptions, EvaluatedRuns)
 
 
 def _with_defaults(kind: Callable[..., T], more: Mapping[str, Any] | None, **own: Any) -> T:

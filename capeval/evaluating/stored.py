@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY
 from datetime import UTC, datetime
@@ -50,15 +50,44 @@ class StoredRun(ResultModel):
     size: int
 
 
-@command("runs", "as_json", show=lambda found, o: StoredRuns(found, o.runs))
+class StoredRuns(list[StoredRun], Result):
+    """The verdicts of each judge of each run in a folder."""
+
+    def __init__(self, found: Iterable[StoredRun], folder: FilePath) -> None:
+        super().__init__(found)
+        self.folder = folder
+
+    def headline(self) -> str:
+        names = {one.run for one in self}
+        judged = {one.run for one in self if one.judge}
+        return f"{counted(len(names), 'run')} under {self.folder}/, {len(judged):,} of them judged."
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", _DATE), ("Size", _SIZE))
+        table = Table("The newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
+        for row in self:
+            counts, f1 = row.counts, row.f1
+            scored = (counts.scored, counts.captioned) if counts else None
+            cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
+            table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
+        return [Page([table])] if table.rows else []
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [one.model_dump(mode="json") for one in self]
+
+    def notices(self) -> Sequence[str]:
+        return [f"no score: {one.problem}" for one in self if one.problem]
+
+
+@command("runs", "as_json")
 @takes(RunsOptions)
-def list_runs(o: RunsOptions) -> list[StoredRun]:
+def list_runs(o: RunsOptions) -> StoredRuns:
     """List all runs with their judges, scores and sizes, the newest first.
 
     Runs of questions are in `capeval leaderboard --questions`.
     """
     rows = [row for run in RunFolder.all(Path(o.runs)) for row in _rows(run)]
-    return sorted(rows, key=lambda row: row.date, reverse=True)
+    return StoredRuns(sorted(rows, key=lambda row: row.date, reverse=True), o.runs)
 
 
 def _rows(run: RunFolder) -> list[StoredRun]:
@@ -88,36 +117,6 @@ def _row(run: RunFolder, judge: JudgeFolder | None) -> StoredRun:
 
 def _size(folder: Path) -> int:
     return sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
-
-
-class StoredRuns(Result):
-    """A row for each judge of each run."""
-
-    def __init__(self, found: Sequence[StoredRun], folder: FilePath) -> None:
-        self._found, self._folder = found, folder
-
-    def headline(self) -> str:
-        names = {one.run for one in self._found}
-        judged = {one.run for one in self._found if one.judge}
-        return (
-            f"{counted(len(names), 'run')} under {self._folder}/, {len(judged):,} of them judged."
-        )
-
-    def pages(self, *, full: bool = False) -> list[Page]:
-        shown = (("Scored", SHARE), ("F1 [95%]", INTERVAL), ("Date", _DATE), ("Size", _SIZE))
-        table = Table("The newest first; F1 in %", columns("Run", "Judge", *shown, words=2))
-        for row in self._found:
-            counts, f1 = row.counts, row.f1
-            scored = (counts.scored, counts.captioned) if counts else None
-            cells = (scored, f1 if counts and counts.scored else None, row.date, row.size)
-            table.rows.append([one_line(row.run), row.judge and one_line(row.judge), *cells])
-        return [Page([table])] if table.rows else []
-
-    def as_json(self) -> list[dict[str, Any]]:
-        return [one.model_dump(mode="json") for one in self._found]
-
-    def notices(self) -> Sequence[str]:
-        return [f"no score: {one.problem}" for one in self._found if one.problem]
 
 
 def cache_info() -> CacheInfo:

@@ -8,7 +8,6 @@ text are read. Without `index`, `video` is the index.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -31,8 +30,8 @@ from capeval.config import Registry, blaming
 from capeval.errors import InputError, VideoError, needing
 from capeval.files.jsonl import (
     OnFault,
-    dumps,
     json_records,
+    lines_hash,
     numbered_lines,
     reading,
     validated_records,
@@ -148,10 +147,7 @@ _UNJUDGED: dict[str, Any] = {
 @lru_cache(maxsize=1)  # many runs share one set
 def annotations_hash(annotations: tuple[Video, ...]) -> str:
     """Return the SHA-256 (hex) of the judged parts: index, tags, events, elements."""
-    digest = hashlib.sha256()
-    for annotation in annotations:
-        digest.update(dumps(annotation.model_dump(exclude=_UNJUDGED)).encode("utf-8") + b"\n")
-    return digest.hexdigest()
+    return lines_hash(annotation.model_dump(exclude=_UNJUDGED) for annotation in annotations)
 
 
 # ---- TUNA-1K -----------------------------------------------------------------------------------

@@ -13,20 +13,19 @@ In all other files, `COLUMNS` says which column is which.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from operator import ne
+from operator import attrgetter, ne
 from pathlib import Path
 from typing import Any
 
 from capeval.errors import InputError, ReplyError, UsageError
 from capeval.files.annotations import KnownVideos, hint_of, look_alike, path_parts
 from capeval.files.jsonl import (
-    dumps,
     json_object,
     json_values,
+    lines_hash,
     numbered_lines,
     validated_records,
 )
@@ -473,7 +472,4 @@ def check_known(
 
 def captions_hash(captions: Sequence[Caption]) -> str:
     """Return the SHA-256 (hex) of the indexes and texts; their order does not matter."""
-    digest = hashlib.sha256()
-    for caption in sorted(captions, key=lambda caption: caption.index):
-        digest.update(dumps([caption.index, caption.caption]).encode("utf-8") + b"\n")
-    return digest.hexdigest()
+    return lines_hash([one.index, one.caption] for one in sorted(captions, key=attrgetter("index")))

@@ -307,6 +307,14 @@ def as_stored(value: Any) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def lines_hash(values: Iterable[object]) -> str:
+    """Return the SHA-256 (hex) of values as JSON lines."""
+    digest = hashlib.sha256()
+    for value in values:
+        digest.update(dumps(value).encode("utf-8") + b"\n")
+    return digest.hexdigest()
+
+
 def short_hash(value: object) -> str:
     return hashlib.sha256(dumps(value).encode("utf-8")).hexdigest()[:12]
 

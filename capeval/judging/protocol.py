@@ -43,7 +43,7 @@ from capeval.text import complaint, described, shown
 
 if TYPE_CHECKING:
     from capeval.runs.engine import Progress
-    from capeval.schema import Annotation, Caption
+    from capeval.schema import Caption
 
 
 DEFAULT_PROMPTS = "tuna-cap-v1"

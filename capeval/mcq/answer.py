@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Any
 
-from capeval.captioners.asking_session import AskingSession, choose_model, open_session
-from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.opening import choose_model
 from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import READERS
-from capeval.captioners.ray_pool import open_on_ray
+from capeval.captioners.ray_pool import open_model
 from capeval.errors import UsageError
 from capeval.files.annotations import VideoFolder, is_benchmark, videos_of
 from capeval.mcq.answering import Answers, AnswerWork, Asking, takes_subtitles
@@ -83,7 +81,7 @@ class AnswerOptions(FramesOptions):
 @asynccontextmanager
 async def open_answering(
     options: AnswerOptions, *, dry_run: bool = False
-) -> AsyncIterator[AskingSession[Answers]]:
+) -> AsyncIterator[AnswerWork]:
     """Let a video-language model answer multiple-choice questions.
 
     Responses go to runs/mcq/BENCHMARK/MODEL@SETTINGS, ready for `capeval mcq grade`. Audio is never
@@ -98,7 +96,9 @@ async def open_answering(
         name = run_name(options.run or asking.folder_name(model))
         return RunFolder(Path(options.runs) / MCQ / asking.benchmark / name)
 
-    def session(opened: OpenCaptioner) -> AskingSession[Answers]:
+    # Where only the server knows the model, a dry run needs the server.
+    named = run_of(entry.name) if entry and dry_run else None
+    async with open_model(options, dry_run=named) as opened:
         captioner = opened.captioner
         if options.likelihood and not getattr(captioner, "scores_continuations", False):
             raise UsageError(
@@ -107,25 +107,10 @@ async def open_answering(
         run, tags = run_of(captioner.name), (one.tags for one in asking.chosen)
         for line in tested_model_warnings(run.name, "questions", tags, [captioner.name]):
             options.on_notice(line)
-        work = AnswerWork(run, captioner, asking, lambda: opened.meter.spent, shard=shard)
-        return AskingSession(work, opened, _seen(options, work.settings))
-
-    # Where only the server knows the model, a dry run needs the server.
-    run = run_of(entry.name) if entry else None
-    async with open_on_ray(options, session) or open_session(
-        options, run, session, dry_run=dry_run
-    ) as opened:
-        yield opened
+        yield AnswerWork(run, opened, asking, shard=shard)
 
 
 mcq_answer_async, mcq_answer = functions("mcq_answer", open_answering, AnswerOptions, Answers)
-
-
-def _seen(options: AnswerOptions, settings: Mapping[str, Any]) -> str:
-    policies = settings["frames"]
-    frames = policies if isinstance(policies, str) else ", ".join(map(str, policies.values()))
-    view = "no frames" if options.blind else f"frames {frames}"
-    return f"{view}{' shuffled' if options.shuffle else ''}, prompts {settings['prompt']['set']}"
 
 
 def _asking(options: AnswerOptions, default: str) -> Asking:

@@ -270,6 +270,14 @@ class Asking:
         found = {q.benchmark: self.view.policy_name(q) for q in self.questions}
         return next(iter(found.values())) if len({*found.values()}) == 1 else found
 
+    @property
+    def seen(self) -> str:
+        """What the model sees of the videos, in words."""
+        policies = self.policies
+        frames = policies if isinstance(policies, str) else ", ".join(policies.values())
+        shuffled = " shuffled" if self.view.order == "shuffled" else ""
+        return "no frames" if self.view.blind else f"frames {frames}{shuffled}"
+
     def folder_name(self, model: str) -> str:
         """Return `MODEL@SETTINGS`, with the settings in which runs usually differ.
 
@@ -370,6 +378,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     questions: Mapping[str, Question] = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         asking = self.reader
         self.videos = asking.videos
         self.questions = {question.id: question for question in asking.questions}
@@ -386,6 +395,8 @@ class AnswerWork(StoredWork[Response, Answers]):
             self.about["videos"] = str(asking.videos)
         if asking.subtitles is not None:
             self.about["subtitles"] = str(asking.subtitles.path)
+        prompts = self.settings["prompt"]["set"]
+        self.title = f"{self.opened.title}, {asking.seen}, prompts {prompts}"
 
     @property
     def shown_run(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from capeval.files.annotations import (
     split_format,
     tables_of,
 )
-from capeval.files.jsonl import dumps, json_object, json_values, validated
+from capeval.files.jsonl import json_object, json_values, lines_hash, validated
 from capeval.files.tables import Name, table_or_json
 from capeval.options import Notices, ignore
 from capeval.schema import OPTION_LETTERS, Question, Tag, Text
@@ -84,10 +83,7 @@ def question_line(question: Question) -> dict[str, Any]:
 
 def questions_hash(questions: Sequence[Question]) -> str:
     """Return the SHA-256 (hex) of ids, videos, questions, options and answers; not of tags."""
-    digest = hashlib.sha256()
-    for question in questions:
-        digest.update(dumps(question.model_dump(exclude={"tags"})).encode("utf-8") + b"\n")
-    return digest.hexdigest()
+    return lines_hash(question.model_dump(exclude={"tags"}) for question in questions)
 
 
 # ---- Files and their records ---------------------------------------------------------------------

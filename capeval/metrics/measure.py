@@ -127,15 +127,12 @@ class Measured:
         }
 
 
-@dataclass(frozen=True)
-class MetricTable(Result):
+class MetricTable(tuple[Measured, ...], Result):
     """A row for each of some runs or systems, and a column for each output of the metrics."""
 
-    of: Sequence[Measured]
-
     def headline(self) -> str:
-        results = [result for one in self.of for result in one.results]
-        first, *more = self.of
+        results = [result for one in self for result in one.results]
+        first, *more = self
         pairs = [(output, one) for one in first.results for output in one.metric.outputs]
         outputs = [output for output, _ in pairs]
         if not more:
@@ -150,42 +147,42 @@ class MetricTable(Result):
             parts.append(f"and {len(outputs) - _NAMED} more")
         scored = sum(result.scored for result in results)
         captioned = sum(result.captioned for result in results)
-        captions = sum(max(result.captioned for result in one.results) for one in self.of)
+        captions = sum(max(result.captioned for result in one.results) for one in self)
         how = f"all {counted(captions, 'caption')} scored"
         if scored < captioned:
             how = f"scored {share(scored, captioned)} values of {counted(captions, 'caption')}"
         return f"{', '.join(parts)}; {how}."
 
     def _extremes(self, output: MetricOutput) -> str:
-        found = {one_line(one.name, 60): one.value(output.name) for one in self.of}
+        found = {one_line(one.name, 60): one.value(output.name) for one in self}
         known = {name: value for name, value in found.items() if value is not None}
         order = sorted(known, key=known.__getitem__)
         ends = [f"{_shown(output, known[name])} ({name})" for name in order[:1] + order[-1:]]
         return " to ".join(dict.fromkeys(ends)) or NOTHING
 
     def pages(self, *, full: bool = False) -> list[Page]:
-        results = [result for one in self.of for result in one.results]
+        results = [result for one in self for result in one.results]
         outputs = {output.name: output for result in results for output in result.metric.outputs}
         system, scored = Column("System", words=True, kind=_NAME), Column("scored", kind=SHARE)
         table = Table("Metrics", [system, *map(_column, outputs.values()), scored])
         notes = []
         if controls := [output.name for output in outputs.values() if output.control]:
             notes.append(f"Controls, which a useful metric must beat: {', '.join(controls)}.")
-        for one in self.of:
+        for one in self:
             # Where metrics differ, a note has all of them.
             worst = min(one.results, key=lambda result: (result.scored, -result.captioned))
             cells = map(one.value, outputs)
             table.rows.append([one.name, *cells, (worst.scored, worst.captioned)])
             notes += one.notes()
         groups = [found for result in results if (found := _table_of_groups(result)).rows]
-        if groups and len(self.of) > 1:
+        if groups and len(self) > 1:
             notes.append("Values of each group: --json, or measure one system.")
             groups = []
         signatures = [*dict.fromkeys(result.metric.signature for result in results)]
         return [Page([table, *groups], notes=notes, signatures=signatures)]
 
     def as_json(self) -> list[dict[str, Any]]:
-        return [one.as_json() for one in self.of]
+        return [one.as_json() for one in self]
 
 
 def _shown(output: MetricOutput, value: float | None) -> str:
@@ -385,10 +382,7 @@ class Measuring(LongWork[Measured]):
             if is_stopped:
                 return
 
-    def value(self, results: Sequence[Measured]) -> tuple[Measured, ...]:
-        return tuple(results)
-
-    def shown(self, results: Sequence[Measured]) -> MetricTable:
+    def value(self, results: Sequence[Measured]) -> MetricTable:
         return MetricTable(results)
 
 
@@ -429,4 +423,4 @@ async def open_measuring(o: MetricsOptions, *, dry_run: bool = False) -> AsyncIt
         yield Measuring(o, sets, metrics, chat)
 
 
-measure_async, measure = functions("measure", open_measuring, MetricsOptions, tuple[Measured, ...])
+measure_async, measure = functions("measure", open_measuring, MetricsOptions, MetricTable)

@@ -165,6 +165,11 @@ class RunFolder:
         return self.path / "manifest.json"
 
     @property
+    def known_verdicts(self) -> Path:
+        """`labels.csv`, which only probes have."""
+        return self.path / "labels.csv"
+
+    @property
     def caption_files(self) -> list[Path]:
         """`captions.jsonl` and the captions of unmerged shards, if they exist."""
         with reading():

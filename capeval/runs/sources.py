@@ -82,12 +82,14 @@ class Source:
         if self.run is None or self.origin is None or not self.run.exists():
             return None
         others = self.run.read_captions()
-        if captions_hash(others) == self.captions_hash:
-            return None
+        is_same = captions_hash(others) == self.captions_hash
         # What a model wrote is continued by that model alone.
         can_replace = self.replaces is not None and "generation" not in self.run.read_manifest()
         if self.replaces and can_replace:
-            return others
+            before, now = ({one.index: one.model for one in of} for of in (others, self.captions))
+            return None if is_same and before == now else others
+        if is_same:
+            return None
         way = "; choose another name with --run"
         if can_replace:
             way += ", or replace them with `capeval judge --replace-captions`"

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -49,6 +49,7 @@ from capeval.scoring.scores import (
     TypeScores,
     UnmatchedEvents,
     VideoScore,
+    by_type,
 )
 from capeval.scoring.verdicts import (
     VERSION,
@@ -155,31 +156,9 @@ def _tables(values: NDArray[np.float64], members: Sequence[Membership]) -> tuple
     ]
     low, high = np.array(ends).swapaxes(0, 1).reshape(2, *shape)
     table = np.stack([mean, low, high], axis=-1)
-    buckets = [_bucket(table[b], n[b, :, 0]) for b in range(len(members))]
+    of = partial(by_type, TypeScores, Estimate, ("value", "low", "high"))
+    buckets = [Bucket(**of(*one)) for one in zip(table, n[:, :, 0], strict=True)]
     return buckets[0], Breakdown(**by_way(members[1:], buckets[1:]))
-
-
-def _bucket(table: NDArray[np.float64], sizes: NDArray[np.int64]) -> Bucket:
-    return Bucket(
-        **{
-            group: TypeScores(
-                **{
-                    measure: Estimate(
-                        value=_number(table[g, m, 0]),
-                        low=_number(table[g, m, 1]),
-                        high=_number(table[g, m, 2]),
-                    )
-                    for m, measure in enumerate(MEASURES)
-                },
-                n=int(sizes[g]),
-            )
-            for g, group in enumerate(GROUPS)
-        }
-    )
-
-
-def _number(value: np.float64) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def video_scores(

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from capeval.errors import CapevalError, InputError
 from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
 from capeval.options import Notices
-from capeval.runs.folder import JudgeFolder, RunFolder
+from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded
@@ -93,18 +93,19 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
     """Add an entry to the judge's folders that verdicts are from, if all are of one judge.
 
     It replaces an earlier one of the same statistic, raters and annotations. The known verdicts of
-    probes, in the folder of their run, are not those of human raters.
+    probes are not those of human raters.
     """
-    raters = Path(new.file).resolve().parent
     paths = dict.fromkeys(Path(one) for one in sources)
     folders = [JudgeFolder(path if path.is_dir() else path.parent) for path in paths]
     try:
-        runs = {folder.run and folder.run.path.resolve() for folder in folders}
+        runs = [folder.run for folder in folders if folder.run]
         owners = {folder.owner() for folder in folders}
-        if runs & {None, raters} or len(owners) > 1 or owners & {None, "unknown"}:
+        if len(runs) < len(folders) or any(run.known_verdicts.exists() for run in runs):
             return
-        for folder in folders:
-            with RunFolder(folder.path.parent).locked(part="agreement", wait=_WAIT):
+        if len(owners) > 1 or owners & {None, "unknown"}:
+            return
+        for folder, run in zip(folders, runs, strict=True):
+            with run.locked(part="agreement", wait=_WAIT):
                 kept = [one for one in _entries(folder.agreement) if _key(one) != _key(new)]
                 values = [one.model_dump(mode="json") for one in (*kept, new)]
                 write_atomic(folder.agreement, dumps(values, indent=1) + "\n")

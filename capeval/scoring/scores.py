@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from capeval.schema import ELEMENT_TYPES, Usage
-from capeval.scoring.counts import MEASURES, WAYS
+from capeval.scoring.counts import GROUPS, MEASURES, WAYS
 from capeval.scoring.verdicts import Signature, unlikeness
 from capeval.show.numbers import (
     NOTHING,
@@ -40,7 +40,7 @@ from capeval.show.table import (
     marked,
     table_of,
 )
-from capeval.stats.values import FEWEST_FOR_FAILURES, FEWEST_VIDEOS
+from capeval.stats.values import FEWEST_FOR_FAILURES, FEWEST_VIDEOS, Floats, Ints, number_of
 from capeval.text import counted, cut, one_line
 
 T = TypeVar("T")
@@ -80,6 +80,26 @@ class ByType(ResultModel, Generic[T]):
     scene: T
     action: T
     attribute: T
+
+
+def by_type(
+    whole: type[BaseModel], part: type[BaseModel], fields: Sequence[str], table: Floats, n: Ints
+) -> dict[str, Any]:
+    """Return a `whole` for each type: `n`, and for each measure a `part` with some fields.
+
+    `table` is (types, measures, fields), in which NaN is a missing value.
+    """
+    rows = zip(GROUPS, table.tolist(), n.tolist(), strict=True)
+    return {
+        group: whole(
+            **{
+                measure: part(**dict(zip(fields, map(number_of, values), strict=True)))
+                for measure, values in zip(MEASURES, of_type, strict=True)
+            },
+            n=size,
+        )
+        for group, of_type, size in rows
+    }
 
 
 class ByWay(ResultModel, Generic[T]):

@@ -101,21 +101,6 @@ class Result(ABC):
 
 
 @dataclass(frozen=True)
-class Lines(Result):
-    """A result that is shown as lines, the headline first."""
-
-    lines: Sequence[str]
-    missing: Sequence[str] = ()
-    """What the user should know about it."""
-
-    def headline(self) -> str:
-        return "\n".join(self.lines)
-
-    def notices(self) -> Sequence[str]:
-        return self.missing
-
-
-@dataclass(frozen=True)
 class Output:
     """Prints for one command as its options say; if `quiet`, only errors, JSON and each `Loss`.
 
@@ -165,9 +150,6 @@ class Output:
         """Print a notice on stderr; if the command is quiet, only a `Loss`."""
         if not self.quiet or isinstance(text, Loss):
             self.error(text)
-
-    def warning(self, text: str) -> None:
-        self.notice(type(text)(f"warning: {text}"))
 
     @staticmethod
     def error(text: str) -> None:

@@ -84,7 +84,7 @@ class ProbeSource(Source):
             for (event, place), label in sorted(probe.labels.items())
         )
         text = csv_of_rows(("video_id", "system", "element_id", "label", "probe"), rows)
-        write_atomic(path.with_name("labels.csv"), text)
+        write_atomic(RunFolder(path.parent).known_verdicts, text)
         super().store()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from capeval.captioners.asking_session import open_captioner
 from capeval.captioners.generate import GenerateOptions
+from capeval.captioners.opening import open_captioner
 from capeval.errors import CapevalError, InputError, UsageError
 from tests.server import LoopbackServer, completion, failure, unauthorized
 from tests.world import environment, typed

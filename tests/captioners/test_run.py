@@ -11,6 +11,7 @@ import pytest
 
 import capeval
 from capeval.captioners import stored_work
+from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.generate import (
     Generation,
     GenerationWork,
@@ -19,10 +20,10 @@ from capeval.captioners.generate import (
     prompt_hash,
 )
 from capeval.captioners.protocol import Uncaptioned
-from capeval.captioners.stored_work import complete
 from capeval.errors import InputError, ModelDown, RunLocked
 from capeval.files.captions import load_captions
 from capeval.files.jsonl import write_jsonl
+from capeval.llm.money import Meter
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
 from tests.server import LoopbackServer
@@ -53,9 +54,12 @@ async def go(
     shard: Shard | None = None,
 ) -> Generation:
     captioner, reader = captioner or FakeCaptioner(), reader or FakeReader()
-    work = GenerationWork(run, captioner, reader, wanted=wanted, shard=shard)
+    opened = OpenCaptioner(captioner, ModelEntry(name="fake", reached="endpoint"), Meter())
+    work = GenerationWork(run, opened, reader, wanted=wanted, shard=shard)
     with Locks() as locks:
-        return await complete(work, *locks.begin(work))
+        await work.prepare(locks)
+        (done,) = [one async for one in work.results()]
+    return done.value
 
 
 def order(path: Path) -> list[str]:

@@ -145,9 +145,14 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     # From now on these are the run's captions, and the earlier ones can come back.
     again = work.judge()
     assert (again.code, endpoint.calls()) == (0, 39), again.err
+    # The name of the model is replaced too.
+    named = [{**line, "model": "ours"} for line in lines]
+    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in named))
+    assert (work.judge("--replace-captions").code, endpoint.calls()) == (0, 39)
+    assert (run / "captions.jsonl").read_text(encoding="utf-8").count("ours") == 11
     work.fill(12)
     assert work.judge("--replace-captions", "--json").json["captions"]["counts"]["scored"] == 12
-    assert len([*run.glob("captions.BEFORE-*.jsonl")]) == 2
+    assert len([*run.glob("captions.BEFORE-*.jsonl")]) == 3
     assert (kept.read_bytes(), (run / "captions.jsonl").read_bytes()) == (first, first)
 
 

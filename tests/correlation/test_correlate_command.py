@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import numpy as np
@@ -410,8 +411,15 @@ def test_commands_that_end_together_keep_each_agreement(tmp_path: Path) -> None:
 
 def test_known_verdicts_of_probes_are_no_human_raters(tmp_path: Path) -> None:
     typed(tmp_path, "probe", "--judge", "lexical")
-    done = correlate(tmp_path, "--human", "probes/sample/labels.csv", "--metric", "a=probes/sample")
-    assert (done.code, [*tmp_path.rglob("agreement.json")]) == (0, [])
+    copyfile(tmp_path / "probes/sample/labels.csv", tmp_path / "labels.csv")
+    for labels in ("probes/sample/labels.csv", "labels.csv"):
+        done = correlate(tmp_path, "--human", labels, "--metric", "a=probes/sample")
+        assert (done.code, [*tmp_path.rglob("agreement.json")]) == (0, [])
+    # Raters' own files may lie in a run.
+    typed(tmp_path, "judge", "sample", "--judge", "lexical")
+    human = copyfile(sample_folder() / "human.csv", tmp_path / "runs/sample-terse/human.csv")
+    correlate(tmp_path, "--human", str(human))
+    assert [*tmp_path.rglob("agreement.json")]
 
 
 def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:

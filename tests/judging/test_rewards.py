@@ -165,7 +165,7 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
             await judge.score(TEXTS, INDICES)
         for thread in threading.enumerate():
             if thread.name == "capeval-judge":
-                thread.join(10)
+                await asyncio.to_thread(thread.join, 10)
         judge.close()
     with pytest.raises(UsageError, match="no parameter jugde"):
         capeval.Judge(videos(), jugde="open")
