@@ -211,6 +211,7 @@ def read_inputs(
         if name in sources.metrics:
             raise UsageError(f"{name} is both a column and a name of --metric; rename one")
         sources.metrics[name] = MetricScores(name, sources=[str(human)])
+    sources.leave_out_others(table)
     notices = [Notice(kind="message", values={"text": line}) for line in table.warnings]
     if isinstance(table, RatingTable):
         return CorrelationInputs(table, annotations, sources, [check_rated(table)], notices)

@@ -13,10 +13,11 @@ import numpy as np
 from capeval.correlation.fields import Notice
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import hint_of, look_alike
-from capeval.files.judgments import caption_hash
+from capeval.files.judgments import caption_hashes
 from capeval.files.ratings import (
     IfMissing,
     Key,
+    LabelTable,
     MetricScores,
     RatingTable,
     caption_name,
@@ -76,8 +77,18 @@ class Sources:
             )
         known.scores.update(metric.scores)
         known.missing.update(metric.missing)
+        known.captions.update(metric.captions)
         known.sources.extend(metric.sources)
         known.signatures.extend(s for s in metric.signatures if s not in known.signatures)
+
+    def leave_out_others(self, human: RatingTable | LabelTable) -> None:
+        """Treat scores and verdicts of other captions than the rated ones as missing."""
+        self.metrics = {name: _with_systems_of(human, one) for name, one in self.metrics.items()}
+        for metric in self.metrics.values():
+            metric.leave_out_others(human.hashes, "another caption of this video was rated")
+        for name, verdicts in self.judges.items():
+            missing = self.metrics[f"{name}:f1"].missing
+            self.judges[name] = {at: one for at, one in verdicts.items() if at[0] not in missing}
 
 
 @dataclass(frozen=True)
@@ -205,7 +216,8 @@ def gather(
     )
     for judge, judgments in read:
         name, system = judge.path.name, _system_of(of_judge[judge].names, systems)
-        _judged(sources, name, judge.judgments, judgments, annotations or (), system, found=True)
+        file, texts = judge.judgments, of_judge[judge].captions
+        _judged(sources, name, file, judgments, annotations or (), system, texts, found=True)
         if notice := snapshots_notice(judge.path.parent.name, judged_by(judgments)[1]):
             on_notice(notice)
     for one in runs:
@@ -219,7 +231,7 @@ def gather(
             system = next(iter(systems)) if len(systems) == 1 else None
             if around and captions is not None:
                 system = _system_of(_names(around, captions), systems)
-            _judged(sources, each.name, each.path, judgments, annotations or (), system)
+            _judged(sources, each.name, each.path, judgments, annotations or (), system, captions)
         else:
             _read_file(sources, each, columns)
     return sources
@@ -237,9 +249,10 @@ def _measured(one: MeasuredRun) -> list[MetricScores]:
 def _leave_out_changed(
     metrics: Sequence[MetricScores], run: RunFolder, captions: Sequence[Caption]
 ) -> None:
-    now: dict[Key, str] = {(one.index, run.name): caption_hash(one) for one in captions}
+    now: dict[Key, str] = {(i, run.name): text for i, text in caption_hashes(captions).items()}
+    reason = "another caption of this video was measured; run `capeval metrics` again"
     for metric in metrics:
-        metric.leave_out_changed(now)
+        metric.leave_out_others(now, reason)
 
 
 def _read_file(sources: Sources, named: NamedMetric, columns: Mapping[str, str]) -> None:
@@ -292,6 +305,7 @@ def _judged(
     judgments: Sequence[Judgment],
     annotations: Sequence[Annotation],
     system: str | None,
+    captions: Sequence[Caption] | None,
     *,
     found: bool = False,
 ) -> None:
@@ -304,6 +318,7 @@ def _judged(
         for one in judgments
         if not isinstance(one, Scored)
     }
+    texts = caption_hashes(captions or (), judgments)
     keys: list[Key] = [(index, system) for index in scored]
     for measure, column in zip(MEASURES, values.T.tolist(), strict=True):
         metric = MetricScores(
@@ -314,6 +329,7 @@ def _judged(
             signatures=[signature_of(annotations, judgments)],
             measure=measure,
             found=found,
+            captions={(index, system): text for index, text in texts.items()},
         )
         sources.add(metric)
     verdicts = sources.judges.setdefault(name, {})
@@ -380,12 +396,18 @@ def unmatched(
 
 
 def _scores_on(human: RatingTable, metric: MetricScores) -> tuple[Floats, Mapping[Key, str]]:
-    """Return a metric's score of each rated caption, NaN if it has none, and the reasons.
-
-    If one side names no systems, the other side must have only one.
-    """
+    """Return a metric's score of each rated caption, NaN if it has none, and the reasons."""
     if metric.name in human.metrics:
         return human.metrics[metric.name], {}
+    get, nan = metric.scores.get, float("nan")
+    return np.array([get(key, nan) for key in human.keys]), metric.missing
+
+
+def _with_systems_of(human: RatingTable | LabelTable, metric: MetricScores) -> MetricScores:
+    """Return a metric under the human file's systems, where one side names none.
+
+    The other side must then have only one.
+    """
     theirs, ours = ({system for _, system in of} for of in (metric.keys, human.keys))
     if theirs and (None in theirs) != (None in ours):
         if len(theirs) > 1 or len(ours) > 1:
@@ -396,9 +418,8 @@ def _scores_on(human: RatingTable, metric: MetricScores) -> tuple[Floats, Mappin
                 "name the system of every caption",
                 file=human.file,
             )
-        metric = metric.of_system(next(iter(ours)))
-    get, nan = metric.scores.get, float("nan")
-    return np.array([get(key, nan) for key in human.keys]), metric.missing
+        return metric.of_system(next(iter(ours)))
+    return metric
 
 
 def without_incomplete(
@@ -488,9 +509,10 @@ def join(
 
 def _no_overlap(human: RatingTable, metric: MetricScores) -> str:
     example = next(iter(metric.scores), None)
-    if example is None:
-        reason = next(iter(metric.missing.values()), "it has no captions")
-        return f"{metric.name} has no score of any caption ({reason})"
+    reasons = [metric.missing[key] for key in human.keys if key in metric.missing]
+    if example is None or reasons:
+        reason = next(iter(reasons or metric.missing.values()), "it has no captions")
+        return f"{metric.name} has no score of any rated caption ({reason})"
     return (
         f"none of {counted(len(human.keys), 'caption')} has a score of {metric.name} "
         f"(rated: {shown(caption_name(human.keys[0]))}…; scored: {shown(caption_name(example))}…)"

@@ -111,8 +111,16 @@ def write_judgments(path: Path, judgments: Sequence[Judgment]) -> None:
     write_jsonl(path, map(judgment_line, judgments))
 
 
-def caption_hash(caption: Caption) -> str:
-    return short_hash(caption.caption)
+def caption_hash(text: str) -> str:
+    return short_hash(text)
+
+
+def caption_hashes(
+    captions: Iterable[Caption], judgments: Iterable[Judgment] = ()
+) -> dict[str, str]:
+    """Return the hash of each video's caption, or else of the caption that was judged."""
+    judged = {one.index: one.inputs.caption for one in judgments if one.inputs}
+    return judged | {one.index: caption_hash(one.caption) for one in captions}
 
 
 @lru_cache(maxsize=20_000)  # many runs are of one set

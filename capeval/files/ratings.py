@@ -33,7 +33,7 @@ Key = tuple[str, str | None]
 IfMissing = Literal["error", "drop"]
 """Whether rows without a rating, and captions without a score, are an error or left out."""
 
-ROLES = ("video_id", "system", "rater", "score", "element_id", "label")
+ROLES = ("video_id", "system", "rater", "score", "element_id", "label", "caption_hash")
 """The columns of human files; a file with a column for each rater has human, human_2, …"""
 
 _HUMAN = re.compile(r"human(_[0-9]+)?")
@@ -56,6 +56,25 @@ def _keys(table: FileTable, columns: Mapping[str, str]) -> list[Key]:
     return [*zip(table.names(columns["video_id"]), systems, strict=False)]
 
 
+def _hashes(table: FileTable, columns: Mapping[str, str], keys: Sequence[Key]) -> dict[Key, str]:
+    column, found = columns.get("caption_hash", ""), dict[Key, str]()
+    given = {row: str(n) for row, n in enumerate(table.cells(column)) if not is_missing(n)}
+    for row, text in given.items():
+        what = ""
+        if not re.fullmatch("[0-9a-f]{12}", text):
+            what = f"{shown(text)} is not the hash of a caption; format the column as text"
+        elif found.setdefault(keys[row], text) != text:
+            what = "differs from an earlier row of this caption; keep the rows of one text"
+        if what:
+            raise table.error(what, row=row, column=column)
+    return found
+
+
+def differ(one: str | None, other: str | None) -> bool:
+    """Return whether two hashes are of different captions; None is an unknown caption."""
+    return None not in (one, other) and one != other
+
+
 def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
     """Return the number of each name, from 0 in the order of first appearance: (n,)."""
     number: dict[Hashable, int] = defaultdict(count().__next__)
@@ -66,7 +85,8 @@ def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
 class _HumanFile:
     """Common to human files: the `keys` of captions or labels, and the columns.
 
-    `columns` has the file's own columns by capeval's names.
+    `columns` has the file's own columns by capeval's names, `hashes` the hash of each caption's
+    text where the file has it.
     """
 
     file: Path
@@ -76,6 +96,7 @@ class _HumanFile:
     warnings: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     header: tuple[str, ...] = ()
+    hashes: Mapping[Key, str] = field(default_factory=dict)
 
     @property
     def video(self) -> NDArray[np.int64]:
@@ -178,11 +199,12 @@ def load_human(
         table, warnings = _assessments(table)
         mapped = {**_ASSESSED, **mapped}
     wide = _wide_columns(table, mapped)
-    optional = ["system"] if wide else ["system", "rater"]
+    optional = ["system", "caption_hash", *([] if wide else ["rater"])]
     chosen = table.choose(["video_id", *(wide or ["score"])], optional, {**mapped, **wide})
     table, unrated = _rated(table, [chosen[name] for name in wide or ["score"]], missing)
     warnings += unrated
     keys: Sequence[Key] = _keys(table, chosen)
+    hashes = _hashes(table, chosen, keys)
     metrics = {name: table.numbers(name) for name in metric_columns}
     if "rater" in chosen:
         raters, keys, ratings, metrics = _by_caption(table, chosen, keys, metrics)
@@ -205,6 +227,7 @@ def load_human(
         warnings=tuple(warnings),
         columns=chosen,
         header=tuple(table.header),
+        hashes=hashes,
     )
 
 
@@ -292,7 +315,8 @@ def _assessments(table: FileTable) -> tuple[FileTable, list[str]]:
 
 
 def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> LabelTable:
-    chosen = table.choose(("video_id", "element_id", "label"), ["system", "rater"], mapped)
+    optional = ("system", "rater", "caption_hash")
+    chosen = table.choose(("video_id", "element_id", "label"), optional, mapped)
     table, warnings = _rated(table, [chosen["label"]], missing)
     keys: Sequence[Key] = _keys(table, chosen)
     elements = table.names(chosen["element_id"])
@@ -324,6 +348,7 @@ def _labels(table: FileTable, mapped: Mapping[str, str], missing: IfMissing) -> 
         warnings=tuple(warnings),
         columns=chosen,
         header=tuple(table.header),
+        hashes=_hashes(table, chosen, keys),
     )
 
 
@@ -363,15 +388,14 @@ class MetricScores:
             self,
             scores={(video, system): score for (video, _), score in self.scores.items()},
             missing={(video, system): reason for (video, _), reason in self.missing.items()},
+            captions={(video, system): text for (video, _), text in self.captions.items()},
         )
 
-    def leave_out_changed(self, now: Mapping[Key, str]) -> None:
-        """Treat scores of captions whose text has changed as missing."""
-        for key, measured in self.captions.items():
-            if now.get(key, measured) != measured and self.scores.pop(key, None) is not None:
-                self.missing[key] = (
-                    "another caption of this video was measured; run `capeval metrics` again"
-                )
+    def leave_out_others(self, hashes: Mapping[Key, str], reason: str) -> None:
+        """Treat scores of other captions than those of these hashes as missing."""
+        for key, text in self.captions.items():
+            if differ(text, hashes.get(key)) and self.scores.pop(key, None) is not None:
+                self.missing[key] = reason
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def inputs_of(judge: PreparedJudge, annotation: Annotation, caption: Caption) ->
     """Return the hashes of everything that a verdict depends on."""
     return Inputs(
         judge=short_hash(judge.identity),
-        caption=caption_hash(caption),
+        caption=caption_hash(caption.caption),
         reference=reference_hash(annotation),
     )
 

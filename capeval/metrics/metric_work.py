@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.config import blaming
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
-from capeval.files.jsonl import short_hash, validated, whole_lines, write_jsonl
+from capeval.files.jsonl import validated, whole_lines, write_jsonl
+from capeval.files.judgments import caption_hash
 from capeval.llm.money import Meter
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
 from capeval.runs.engine import (
@@ -145,7 +146,7 @@ def _write_values(
         for key, line in latest.items():
             place, item = order.get(key, (0, None))
             if item is not None and item.hash == line.inputs.get("item"):
-                text = short_hash(item.caption)
+                text = caption_hash(item.caption)
                 rows += [(place, {**row, "caption_hash": text}) for row in line.rows()]
     rows.sort(key=lambda row: row[0])
     foreign = [row for row in _read_rows(out) if row["metric"] not in own]

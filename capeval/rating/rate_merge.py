@@ -74,6 +74,7 @@ class KeyedItem(BaseModel):
     video_id: Name
     system: Name
     elements: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_numbers)]
+    caption_hash: Name
 
 
 class _Label(BaseModel):
@@ -193,11 +194,12 @@ def human_csv(files: Sequence[RatedFile], key: Mapping[str, KeyedItem]) -> str:
         names = tuple(map(escape, (keyed.video_id, keyed.system)))
         for element in element_ids(keyed.elements):
             rows += [
-                (*names, element, escape(file.rater), label)
+                (*names, element, escape(file.rater), label, keyed.caption_hash)
                 for file in files
                 if (label := file.labels.get((item, element)))
             ]
-    return csv_of_rows(("video_id", "system", "element_id", "rater", "label"), rows)
+    header = ("video_id", "system", "element_id", "rater", "label", "caption_hash")
+    return csv_of_rows(header, rows)
 
 
 # ---- Agreement ---------------------------------------------------------------------------------

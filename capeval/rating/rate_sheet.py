@@ -18,6 +18,7 @@ from capeval.config import sample_folder
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, read_text, short_hash, write_atomic
+from capeval.files.judgments import caption_hash
 from capeval.files.tables import csv_of_rows, escape
 from capeval.options import (
     OUTPUT,
@@ -70,7 +71,7 @@ class SheetOptions:
 DEFAULT_VIDEOS = 40
 """The number in the TUNA paper's study."""
 
-KEY_COLUMNS = ("item_id", "video_id", "system", "elements")
+KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "caption_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +176,14 @@ def _counterbalanced(
 
 
 def key_csv(sheet: RatingSheet) -> str:
-    """Return the key: video, system and number of elements of each event, for each id."""
+    """Return the key: video, system, elements of each event and hash of the text, by id."""
     rows = [
         (
             item.item_id,
             escape(item.annotation.index),
             escape(item.system),
             " ".join(map(str, item.annotation.sizes)),
+            caption_hash(item.caption),
         )
         for item in sheet.items
     ]

@@ -127,7 +127,7 @@ def changed_since(
     `caption` is None if the captions are unknown.
     """
     inputs = judgment.inputs
-    if inputs and caption and inputs.caption != caption_hash(caption):
+    if inputs and caption and inputs.caption != caption_hash(caption.caption):
         return "another caption of this video was judged; judge it again"
     if inputs and inputs.reference != reference_hash(annotation):
         return "it was judged against another annotation of this video; judge it again"

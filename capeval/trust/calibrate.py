@@ -15,8 +15,8 @@ import numpy as np
 from capeval.errors import InputError
 from capeval.files.annotations import annotations_hash
 from capeval.files.jsonl import write_atomic
-from capeval.files.judgments import caption_hash
-from capeval.files.ratings import LabelTable, RatingTable, load_human
+from capeval.files.judgments import caption_hashes
+from capeval.files.ratings import LabelTable, RatingTable, differ, load_human
 from capeval.options import (
     FilePath,
     Notices,
@@ -97,11 +97,13 @@ class LabelSource(ResultModel):
 class _Labels:
     """Labels of one run's captions: the relations of each rater by video.
 
-    `left_out` says by video why its labels are not used.
+    `captions` has the hash of each labelled caption, where it is known. `left_out` says by video
+    why its labels are not used.
     """
 
     file: Path
-    relations: dict[str, tuple[Relations, ...]]
+    relations: Mapping[str, tuple[Relations, ...]]
+    captions: dict[str, str]
     left_out: dict[str, str]
     origin: Literal["human"] | JudgeIdentity = "human"
     scale: LabelScale = "three-way"
@@ -134,18 +136,10 @@ def _by_judge(path: Path, judged: JudgedRun, on_notice: Notices) -> _Labels:
         )
     for line in other.notices:
         on_notice(line)
-    relations: dict[str, tuple[Relations, ...]] = {}
-    left_out: dict[str, str] = {}
-    for index, verdict in other.judgments.items():
-        caption, own = judged.captions.get(index), judged.judgments.get(index)
-        mine = caption_hash(caption) if caption else own and own.inputs and own.inputs.caption
-        if index in other.unscored:
-            left_out[index] = "not scored by the judge of the labels"
-        elif mine and verdict.inputs and verdict.inputs.caption != mine:
-            left_out[index] = "whose verdict is on another caption"
-        else:
-            relations[index] = (other.scored[index].relations,)
-    return _Labels(other.file, relations, left_out, other.identity)
+    relations = {index: (one.relations,) for index, one in other.scored.items()}
+    left_out = dict.fromkeys(other.unscored, "not scored by the judge of the labels")
+    texts = caption_hashes((), other.judgments.values())
+    return _Labels(other.file, relations, texts, left_out, other.identity)
 
 
 def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
@@ -166,7 +160,18 @@ def _by_raters(table: LabelTable, judged: JudgedRun) -> _Labels:
     partial = {key[0] for key, _ in given} - relations.keys()
     left_out = dict.fromkeys(strangers, "of a video without an annotation")
     left_out |= dict.fromkeys(partial, "not fully labelled by any rater")
-    return _Labels(table.file, relations, left_out, scale=table.scale, raters=len(raters))
+    texts = {key[0]: table.hashes[key] for key, _ in given if key in table.hashes}
+    return _Labels(table.file, relations, texts, left_out, scale=table.scale, raters=len(raters))
+
+
+def _of_own_captions(labels: _Labels, judged: JudgedRun) -> _Labels:
+    own = caption_hashes(judged.captions.values(), judged.judgments.values())
+    others = {i for i in labels.relations if differ(labels.captions.get(i), own.get(i))}
+    return replace(
+        labels,
+        relations={index: of for index, of in labels.relations.items() if index not in others},
+        left_out=labels.left_out | dict.fromkeys(others, "whose labels are of another caption"),
+    )
 
 
 def _rows_of(table: LabelTable, judged: JudgedRun) -> list[int]:
@@ -417,7 +422,7 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
     The contents of `calibrated.json`.
     """
     judged = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
-    labels = _read_labels(judged, o)
+    labels = _of_own_captions(_read_labels(judged, o), judged)
     found = calibrated_scores(judged, labels)
     if judged.run:
         folder = JudgeFolder(judged.file.parent)

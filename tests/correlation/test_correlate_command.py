@@ -22,6 +22,7 @@ from capeval.schema import Unscored
 from capeval.scoring.known_agreement import Agreement, store_agreement
 from tests.correlation.making import correlate, labelled, make_run, write_annotations
 from tests.golden import check_golden, screen
+from tests.rating.rating_examples import exported
 from tests.scoring.making import annotation, scored
 from tests.world import run, typed
 
@@ -202,6 +203,30 @@ def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: 
     assert line in result["warnings"]
     assert result["elements"]["unjudged"] == 2
     assert {t["n"] for t in result["elements"]["tables"] if t["by"] == "all"} == {9}
+
+
+def test_labels_of_a_caption_that_was_replaced_are_an_error_or_dropped(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, t) for v, t in zip(VIDEOS, LETTERS, strict=True)])
+    typed(tmp_path, "rate", "sheet", "one")
+    key = tmp_path / "rating" / "key.csv"
+    exported(key, tmp_path / "ann.csv", "ann")
+    typed(tmp_path, "rate", "merge", "ann.csv", "--key", key)
+    assert correlate(tmp_path, "--human", "human.csv").code == 0
+    captions = tmp_path / "runs" / "one" / "captions.jsonl"
+    first, *others = captions.read_text("utf-8").splitlines(keepends=True)
+    captions.write_text("".join([first.replace("A dog runs.", "A cat."), *others]), "utf-8")
+    line = "3 of 4 matched; missing: a of one (another caption of this video was rated)"
+    for metric in ((), ("--metric", "judge=one")):
+        done = correlate(tmp_path, "--human", "human.csv", *metric)
+        assert (done.code, done.out) == (2, "")
+        assert f"{line}; leave such captions out with --missing drop\n" in done.err
+    result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert {*result["inputs"]["human"]["matched"].values()} == {3}
+    assert result["warnings"][0].endswith(f": {line}")
+    assert {t["n"] for t in result["elements"]["tables"] if t["by"] == "all"} == {9}
+    captions.write_text(captions.read_text("utf-8").replace("A dog runs.", "A cat."), "utf-8")
+    done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")
+    assert "no score of any rated caption (another caption of this video was rated)" in done.err
 
 
 def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_labels_of_elements_are_three_way_or_binary() -> None:
         ("video_id,score,bleu\nv,1,2\n", ["blue"], 'no column "blue"; did you mean "bleu"'),
         ("video_id,element_id,label,m\nv,1.1,1,2\n", ["m"], "has labels of elements"),
         ("video_id,rater,score,m\nv,x,1,0.5\nv,y,2,0.6\n", ["m"], r"line 3: m: 0\.6 differs"),
+        ("video_id,score,caption_hash\nv,1,1.2E+11\n", [], 'line 2: caption_hash: "1.2E.* as text'),
+        (
+            "video_id,rater,score,caption_hash\nv,x,1,abcdef012345\nv,y,1,bbcdef012345\n",
+            [],
+            "line 3: caption_hash: differs from an earlier row",
+        ),
     ],
 )
 def test_mistakes_are_named_with_line_and_column(

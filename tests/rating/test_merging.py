@@ -23,7 +23,10 @@ from tests.rating.rating_examples import annotation, exported
 
 pytestmark = pytest.mark.usefixtures("alone")
 
-KEY = 'item_id,video_id,system,elements\ns12ab-001,w,"b, c",2\ns12ab-002,v,a,1 1\n'
+KEY = """item_id,video_id,system,elements,caption_hash
+s12ab-001,w,"b, c",2,0a
+s12ab-002,v,a,1 1,0b
+"""
 ANN = """item_id,element_id,rater,label
 s12ab-001,e1.1,ann,entailment
 s12ab-001,e1.2,ann,lack
@@ -51,14 +54,14 @@ def test_human_csv_is_unblinded_and_depends_on_no_order() -> None:
     found = merged(BO, ANN)
     text = Path("human.csv").read_text(encoding="utf-8")
     assert text.splitlines() == [
-        "video_id,system,element_id,rater,label",
-        "v,a,1.1,ann,contradiction",
-        "v,a,1.1,bo,contradiction",
-        "v,a,2.1,bo,entailment",
-        'w,"b, c",1.1,ann,entailment',
-        'w,"b, c",1.1,bo,entailment',
-        'w,"b, c",1.2,ann,lack',
-        'w,"b, c",1.2,bo,lack',
+        "video_id,system,element_id,rater,label,caption_hash",
+        "v,a,1.1,ann,contradiction,0b",
+        "v,a,1.1,bo,contradiction,0b",
+        "v,a,2.1,bo,entailment,0b",
+        'w,"b, c",1.1,ann,entailment,0a',
+        'w,"b, c",1.1,bo,entailment,0a',
+        'w,"b, c",1.2,ann,lack,0a',
+        'w,"b, c",1.2,bo,lack,0a',
     ]
     assert [(one.rater, one.missing) for one in found.raters] == [
         ("ann", (("s12ab-002", "2.1"),)),
@@ -89,10 +92,10 @@ def test_human_csv_is_unblinded_and_depends_on_no_order() -> None:
         ([ANN, ANN.replace(",ann,", ",\uff41nn,")], KEY, "1.csv: has the same rater as 0.csv"),
         ([], KEY, "name the raters' files"),
         ([ANN], KEY.replace("video_id", "video"), "has no column video_id; did you mean"),
-        ([ANN], KEY + "s12ab-001,x,a,1\n", "s12ab-001 is duplicated"),
-        ([ANN], KEY + "s12ab-003,v,a,1\n", "v, a is duplicated"),
-        ([ANN], KEY + "s12ab-003,x,,1\n", "line 4: system: is empty"),
-        ([ANN], KEY + "s12ab-003,x,a,1 0\n", "line 4: elements.2: must be at least 1"),
+        ([ANN], KEY + "s12ab-001,x,a,1,0c\n", "s12ab-001 is duplicated"),
+        ([ANN], KEY + "s12ab-003,v,a,1,0c\n", "v, a is duplicated"),
+        ([ANN], KEY + "s12ab-003,x,,1,0c\n", "line 4: system: is empty"),
+        ([ANN], KEY + "s12ab-003,x,a,1 0,0c\n", "line 4: elements.2: must be at least 1"),
     ],
 )
 def test_faults_are_named_with_their_line(files: list[str], key: str, message: str) -> None:
@@ -135,7 +138,7 @@ def made(rater: str, labels: str) -> RatedFile:
     return RatedFile(rater, Path(rater), given, ())
 
 
-ONE = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(10,))}
+ONE = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(10,), caption_hash="0a")}
 
 
 def test_agreement_is_its_definition() -> None:
@@ -175,7 +178,7 @@ def test_agreement_by_type_is_that_of_the_labels_of_that_type() -> None:
     ]
     events = [{"event": "x", "visual_elements": elements}]
     annotated = Annotation.model_validate({"index": "v", "events": events})
-    key = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(5,))}
+    key = {"i": KeyedItem(item_id="i", video_id="v", system="s", elements=(5,), caption_hash="0a")}
     found = agreement_by_type([made("a", "elele"), made("b", "ececl")], key, [annotated])
     assert {of: (one.n, one.pairs[0].kappa.value) for of, one in found.items()} == {
         "camera": (3, 0.0),

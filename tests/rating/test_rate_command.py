@@ -43,7 +43,7 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     assert "By type: camera " in merged.out
     assert merged.out.endswith(" --human human.csv\nWritten: human.csv\n")
     human = rows(tmp_path / "human.csv")
-    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label"]
+    assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label", "caption_hash"]
     assert len(human) == 2 * 162 - 3
     assert {row["system"] for row in human} == {
         "sample-confused",

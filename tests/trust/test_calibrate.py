@@ -13,7 +13,7 @@ import pytest
 
 import capeval
 from capeval.files.judgments import caption_hash, reference_hash, write_judgments
-from capeval.schema import RELATIONS, Caption, Inputs, Provenance, Relation
+from capeval.schema import RELATIONS, Inputs, Provenance, Relation
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
@@ -75,7 +75,7 @@ def make(
     write_lines(run / "captions.jsonl", captions)
     manifest = {"annotations": {"path": str(Path("a.json").absolute())}}
     (run / "manifest.json").write_text(json.dumps(manifest))
-    caption = caption_hash(Caption(index="v", caption="A dog."))
+    caption = caption_hash("A dog.")
     found = []
     for v in videos:
         signs = "".join(SIGNS[one] for one in judged[v.index])
@@ -229,6 +229,18 @@ def test_labels_that_are_left_out_are_counted() -> None:
     assert "4 labelled captions left out: " in found.warnings[1]
 
 
+def test_labels_of_a_caption_that_was_replaced_are_left_out() -> None:
+    head, *lines = HUMAN.read_text().splitlines()
+    now, former = caption_hash("A dog."), caption_hash("A former dog.")
+    texts = [former if line.startswith("v00,") else now for line in lines]
+    labelled = (f"{line},{text}" for line, text in zip(lines, texts, strict=True))
+    HUMAN.write_text("\n".join([f"{head},caption_hash", *labelled]))
+    found = calibrated()
+    assert found.labels.left_out == {"whose labels are of another caption": 1}
+    assert json.loads(AGREEMENT.read_text())[0]["videos"] == found.labels.labelled == 23
+    assert "1 labelled caption left out: 1 whose labels are of another cap" in found.warnings[1]
+
+
 def test_binary_labels_give_recall_alone() -> None:
     text = HUMAN.read_text().replace("entailment", "1")
     HUMAN.write_text(text.replace("lack", "0").replace("contradiction", "0"))
@@ -295,7 +307,7 @@ REFUSED: list[tuple[str | Callable[[], None], tuple[str, ...], str]] = [
     (
         other_captions,
         ("--labels", "asked"),
-        "no complete labels of mine: 24 whose verdict is on another caption",
+        "no complete labels of mine: 24 whose labels are of another caption",
     ),
 ]
 
