@@ -44,7 +44,7 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import SAMPLE, Source, annotations_of, from_run
 from capeval.schema import Caption, Usage
-from capeval.scoring.scores import BASELINE_NOTE, Scores, scores_headline
+from capeval.scoring.scores import BASELINE_NOTE, WORDS, Scores, scores_headline
 from capeval.show.numbers import money
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
@@ -138,13 +138,14 @@ class EvaluatedRuns(list[Evaluated], Result):
 
     def pages(self, *, full: bool = False) -> list[Page]:
         shares = (("Captioned", SHARE), ("Scored", SHARE))
-        table = Table("F1 of all elements, %", columns("Run", *shares, ("F1 [95%]", INTERVAL)))
+        heads = columns("Run", *shares, ("F1 [95%]", INTERVAL))
+        table = Table("F1 of all elements, %", [*heads, WORDS])
         for one in self:
-            row: list[object] = [None, None, None]
+            row: list[object] = [None, None, None, None]
             if of := one.scores:
                 counts, f1 = of.counts, of.overall.all.f1
                 row = [(counts.captioned, counts.annotated), (counts.scored, counts.captioned)]
-                row.append(f1 if counts.scored else None)
+                row += [f1 if counts.scored else None, of.mean_words]
             table.rows.append([one_line(one.name), *row])
         baseline = any(of.settings.get("baseline") for of in self._known.values())
         reports = [one for one in self if one.report]
@@ -169,6 +170,7 @@ def _summary(one: Evaluated) -> dict[str, Any]:
         "run": one.name,
         "counts": scores.counts.model_dump() if scores else None,
         "f1": scores.overall.all.f1.model_dump() if scores else None,
+        "mean_words": scores.mean_words if scores else None,
         "scores": str(one.file) if one.file else None,
         "report": str(one.report) if one.report else None,
         "left": {left.labels.failed: dict(left.reasons) for left in one.missing if left.reasons},

@@ -507,6 +507,10 @@ def about_rows(
     ]
 
 
+WORDS = Column("Words", kind=Kind(tenths), key="mean_words")
+"""The mean number of words of the scored captions."""
+
+
 def _overall(rows: Sequence[ScoreRow], ranked: Sequence[bool], *, published: bool) -> Table:
     overall = [row.overall for row in rows]
     f1 = Column("F1" if published else "F1 [95%]", kind=VALUE if published else INTERVAL, key="f1")
@@ -515,7 +519,7 @@ def _overall(rows: Sequence[ScoreRow], ranked: Sequence[bool], *, published: boo
         (Column("P", kind=VALUE, key="precision"), [of.precision for of in overall]),
         (Column("R", kind=VALUE, key="recall"), [of.recall for of in overall]),
         (f1, marked(f1, [of.f1 for of in overall], ranked)),
-        (Column("Words", kind=Kind(tenths), key="mean_words"), [row.words for row in rows]),
+        (WORDS, [row.words for row in rows]),
     ]
     bare = any(of.f1.value is not None and of.f1.low is None for of in overall)
     note = NO_INTERVAL_NOTE if bare and not published else ""

@@ -70,6 +70,7 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         assert (shown["run"], shown["report"]) == (run, str(folder / "report.html"))
         assert shown["counts"]["scored"] == 3
         scores = json.loads((tmp_path / shown["scores"]).read_bytes())
+        assert shown["mean_words"] == scores["mean_words"] > 0
         assert shown["f1"] == scores["overall"]["all"]["f1"]
         assert run in (tmp_path / shown["report"]).read_text(encoding="utf-8")
 
