@@ -17,7 +17,7 @@ from capeval.runs.resolve import readable, why_left_out
 from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded
 from capeval.stats.values import GroupingName
-from capeval.text import counted, listed, one_line
+from capeval.text import Loss, counted, listed, one_line
 
 HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
 """Names of human scores in messages, where they differ from those in files."""
@@ -110,7 +110,7 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
                 values = [one.model_dump(mode="json") for one in (*kept, new)]
                 write_atomic(folder.agreement, dumps(values, indent=1) + "\n")
     except (CapevalError, OSError) as fault:
-        on_notice(f"agreement with human raters is not stored: {fault}")
+        on_notice(Loss(f"agreement with human raters is not stored: {fault}"))
     else:
         on_notice(f"{listed(folder.agreement for folder in folders)}: {new}")
 
