@@ -19,7 +19,6 @@ from capeval.mcq.grades import Grades, grades_file
 from capeval.mcq.grading import Graded, count_grades
 from capeval.mcq.question_files import load_questions
 from capeval.mcq.responses import (
-    benchmark_files,
     find_responses,
     load_responses,
     models_of,
@@ -42,7 +41,6 @@ from capeval.mcq.strategies import (
 from capeval.mcq.tags import with_tags
 from capeval.options import (
     JUDGE,
-    OUTPUT,
     FilePath,
     Notices,
     command,
@@ -67,7 +65,6 @@ from capeval.runs.engine import (
 )
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema import Question, Response, Usage
-from capeval.scoring.score import score
 from capeval.scoring.verdicts import VERSION, Signature
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
@@ -85,7 +82,6 @@ class GradeOptions(EndpointOptions):
     where : Only questions with this tag, such as task=count. Then grades.json is not written into
         the run's folder.
     model : The model's name. By default as in the responses.
-    cap_run : A judged run of the same model's captions, to show its F1 beside TUNA-MCQ.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.
     convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
@@ -93,7 +89,6 @@ class GradeOptions(EndpointOptions):
     llm : A chat model that reads replies, for exact+llm and tomato.
     progress : Receives the status after every reply that the chat model reads.
     resamples : Bootstrap resamples of videos.
-    layout : Write --out in a benchmark's layout: video-mme (its template) or tomato (its folder).
     """
 
     responses: FilePath = required(positional=True, metavar="RUN")
@@ -101,7 +96,6 @@ class GradeOptions(EndpointOptions):
     questions: FilePath | None = option(None, metavar="PATH")
     where: Collection[str] = option((), metavar="TAG=VALUE")
     model: str | None = option(None, metavar="NAME")
-    cap_run: FilePath | None = option(None, metavar="RUN")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = option(
         None, name="--as", metavar="BENCHMARK"
@@ -111,7 +105,6 @@ class GradeOptions(EndpointOptions):
     max_concurrency: int = in_file(64, min=1, max=4096)
     progress: Progress | None = python_only(None, method="update", shown=False)
     resamples: int = python_only(10_000, min=99)
-    layout: Literal["video-mme", "tomato"] | None = option(None, panel=OUTPUT, metavar="NAME")
     seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
     out: FilePath | None = out_option()
     on_notice: Notices = on_notice_option()
@@ -130,9 +123,7 @@ class GradingSession(LongWork[Grades]):
         if asker:
             self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
         source = find_responses(o.responses, Path(o.runs))
-        if o.layout is not None and o.out is None:
-            raise UsageError("--layout: name the file or folder to write with --out")
-        named = Path(o.out) if o.out is not None and o.layout is None else None
+        named = None if o.out is None else Path(o.out)
         # Grades of some of a run's questions never replace the run's own.
         self.out = named or (None if o.where else grades_file(source))
         if self.out is not None:
@@ -153,18 +144,6 @@ class GradingSession(LongWork[Grades]):
         tags, tested = (one.tags for one in self._responses), (o.model, *models)
         for line in tested_model_warnings(source.parent.name, "questions", tags, tested):
             o.on_notice(line)
-        self._captioning = None
-        if o.cap_run is not None:
-            scores = score(o.cap_run, runs=o.runs)
-            overall = scores.overall.model_dump(mode="json")
-            f1 = {name: values["f1"] for name, values in overall.items()}
-            about = {"run": str(o.cap_run), "signature": scores.signature}
-            self._captioning = {**about, "f1": f1}
-        self._submission: dict[Path, str] = {}
-        if o.layout is not None and o.out is not None:
-            self._submission = benchmark_files(self._responses, o.layout, Path(o.out), self._model)
-            for file in self._submission:
-                check_output(file, [source])
         self._asked = [ReplyToGrade(one, o.seed) for one in self._responses]
         self._todo: list[Undecided] = []
         self._decided = [self._decide(one) for one in (chosen, *self._compared(chosen))]
@@ -246,12 +225,9 @@ class GradingSession(LongWork[Grades]):
         if self.out is not None:
             # pydantic's own JSON: that of thousands of items takes a second otherwise.
             write_output(self.out, found.model_dump_json(indent=1) + "\n")
-        for file, text in self._submission.items():
-            write_output(file, text)
         failed = found.decided_by.get(MODEL_FAILED, 0)
         left = Left("grades", _LABELS, {}, len(self._responses), failed)
-        files = [self.out, o.out if (o := self._o).layout else None]
-        yield Done(found, [left], [str(file) for file in files if file is not None])
+        yield Done(found, [left], [] if self.out is None else [str(self.out)])
 
     def _count(
         self, chosen: Strategy, decisions: Sequence[Decision | None], reader: str, *, is_main: bool
@@ -292,7 +268,6 @@ class GradingSession(LongWork[Grades]):
             signature=str(Signature.of(signature)),
             settings=settings,
             by=tuple(o.by) if is_main else None,
-            captioning=self._captioning if is_main else None,
         )
 
 

@@ -108,7 +108,7 @@ class Grades(Result, Part):
 
     `changes` has by flag the accuracy where it is true divided by that where it is false, minus 1;
     `decided_by` the number of replies by rule; `strategies` the grades by every strategy with
-    `--select all`; `captioning` F1 of the same model's captions by element type.
+    `--select all`.
     """
 
     screen: ClassVar = 40
@@ -122,7 +122,6 @@ class Grades(Result, Part):
     decided_by: dict[str, int]
     baselines: dict[str, Any]
     strategies: list[Grades] = Field(default_factory=list)
-    captioning: dict[str, Any] | None = None
     items: list[GradedItem]
 
     def __repr__(self) -> str:
@@ -269,13 +268,6 @@ def shown_by(frames: Mapping[str, Any]) -> Seen | None:
 
 # ---- The tables ----------------------------------------------------------------------------------
 
-_SKILLS = {
-    "Camera State": "camera",
-    "Background Scene": "scene",
-    "Subject Action": "action",
-    "Object Attribute": "attribute",
-}
-
 _QUESTIONS = Column("Questions", words=True)
 _ACCURACY = Column("Accuracy [95% CI]", kind=INTERVAL)
 _STRATEGIES = [
@@ -289,7 +281,7 @@ _GROUPS = [
     _QUESTIONS,
     Column("Right", kind=SHARE),
     _ACCURACY,
-    *(Column(name, kind=PERCENT) for name in ("Of answered", "Chance", "Frequent", "TUNA-CAP F1")),
+    *(Column(name, kind=PERCENT) for name in ("Of answered", "Chance", "Frequent")),
 ]
 # A relative change without an interval is of too few videos, which the accuracies show.
 _CHANGE = Kind(
@@ -335,33 +327,23 @@ def _strategies(found: Grades) -> Table:
 
 
 def _groups(found: Grades, ways: Sequence[str]) -> Table:
-    captions = found.captioning["f1"] if found.captioning else {}
-    rows = [_row("all", found.overall, captions, "all")]
+    rows = [_row("all", found.overall)]
     for way in ways:
         groups = found.by[way]
         rows.append([way_name(way)])
-        rows += [
-            _row(name, group, captions, _SKILLS.get(name, "") if way == "skill" else "")
-            for name, group in groups.items()
-        ]
+        rows += [_row(name, group) for name, group in groups.items()]
     without = found.overall.accuracy.reason
     intervals = f"no intervals: {without}" if without else "intervals by bootstrap over videos"
     notes = [f"Accuracy in percent; {intervals}"]
     letter = found.baselines["frequent"]["letter"]
     notes.append(f"Frequent: always {letter}, the most common right answer")
-    columns = _GROUPS if captions else _GROUPS[:-1]
-    return Table("Accuracy", columns, rows, ". ".join(notes) + ".")
+    return Table("Accuracy", _GROUPS, rows, ". ".join(notes) + ".")
 
 
-def _row(
-    name: str, group: Group, captions: Mapping[str, Mapping[str, float | None]], caption_type: str
-) -> Row:
+def _row(name: str, group: Group) -> Row:
     baselines = (group.baselines[one] for one in ("chance", "frequent"))
     right = (group.correct, group.n)
-    cells = [place_name(name, 60), right, group.accuracy, group.accuracy_answered, *baselines]
-    if captions:
-        cells.append(captions[caption_type]["value"] if caption_type else None)
-    return cells
+    return [place_name(name, 60), right, group.accuracy, group.accuracy_answered, *baselines]
 
 
 def _changes(found: Grades) -> Table:

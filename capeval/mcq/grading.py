@@ -148,7 +148,6 @@ def count_grades(
     signature: str,
     settings: Mapping[str, Any],
     by: Sequence[str] | None = (),
-    captioning: dict[str, Any] | None = None,
 ) -> Grades:
     """Return the result of decisions by tags: the benchmark's or `by`; None for no groups."""
     tags = {} if by is None else grouped([one.response for one in graded.asked], by)
@@ -174,7 +173,6 @@ def count_grades(
         changes=_changes(groups, ratios),
         decided_by=dict(sorted(rules.items(), key=lambda rule: (-rule[1], rule[0]))),
         baselines={**whole.baselines, "frequent": frequent},
-        captioning=captioning,
         items=[] if by is None else graded.items(),
     )
 

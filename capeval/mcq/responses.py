@@ -7,7 +7,6 @@ be given as a path.
 TOMATO's files are `REASONING_TYPE+DEMONSTRATION_TYPE/FRAMES/MODEL.jsonl`, with lines of `{"id",
 "question", "response", "all_choices", "index2ans", "gt"}`. The number of a question restarts for
 each reasoning type, which only the name of the folder has. Video-MME's is a template of results.
-Both can be written too.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.captions import recorded_reply
-from capeval.files.jsonl import dumps, json_lines, read_bytes, read_text, validated
+from capeval.files.jsonl import json_lines, read_bytes, read_text, validated
 from capeval.files.tables import Name
 from capeval.mcq.question_files import (
     LAYOUTS,
@@ -324,78 +323,3 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
             call={} if line.response is None else {"model": file.stem},
             **(dict(question.tags) if question else tags),
         )
-
-
-# ---- Results to submit ---------------------------------------------------------------------------
-
-
-def benchmark_files(
-    responses: Sequence[Response], layout: str, out: Path, model: str | None
-) -> dict[Path, str]:
-    """Return the files of a layout, `tomato` or `video-mme`, by their paths under `out`.
-
-    A failed call is left out of TOMATO's files, so that its code asks again, and has an empty
-    response in Video-MME's template. InputError for responses to another benchmark.
-    """
-    if layout == "video-mme":
-        return {out: dumps(_template(responses), indent=4) + "\n"}
-    if not model or not _PART.fullmatch(model):
-        raise UsageError("--layout tomato: name the model with --model, without slashes")
-    texts: dict[Path, str] = {}
-    for one in responses:
-        if one.reply is not None:
-            file = out / _tomato_folder(one) / f"{model}.jsonl"
-            texts[file] = texts.get(file, "") + dumps(_tomato_line(one)) + "\n"
-    return texts
-
-
-def _tomato_folder(one: Response) -> str:
-    reasoning, demonstration = one.id.rpartition("/")[0], one.tags.get("demonstration_type")
-    indices = one.frames.get("indices")
-    frames = len(indices) if isinstance(indices, list) else one.frames.get("number")
-    number = frames if isinstance(frames, int) else _WHOLE_VIDEO
-    if not (_PART.fullmatch(reasoning) and _PART.fullmatch(str(demonstration or ""))):
-        raise InputError(
-            "does not answer a question of TOMATO: an id is REASONING_TYPE/NUMBER, and the "
-            "tag demonstration_type must be given, both without slashes",
-            where=f"id {shown(one.id)}",
-        )
-    return f"{reasoning}+{demonstration}/{number}"
-
-
-def _tomato_line(one: Response) -> dict[str, Any]:
-    letters = list(OPTION_LETTERS[: len(one.options)])
-    return {
-        "id": one.id.rpartition("/")[2],
-        "question": one.question,
-        "response": one.reply,
-        "all_choices": letters,
-        "index2ans": dict(zip(letters, one.options, strict=True)),
-        "gt": option_lines(one.options)[letters.index(one.answer)],
-    }
-
-
-def _template(responses: Sequence[Response]) -> list[dict[str, Any]]:
-    of_video = ("duration", "domain", "sub_category")
-    videos: dict[str, dict[str, Any]] = {}
-    for one in responses:
-        if lacking := [name for name in (*of_video, "task_type") if name not in one.tags]:
-            raise InputError(
-                f"does not answer a question of Video-MME: it has no {', '.join(lacking)}",
-                where=f"id {shown(one.id)}",
-            )
-        # Questions of the published table name the video's file; its number is in the id.
-        video = str(one.tags.get("video_id") or one.id.rpartition("-")[0] or one.video)
-        about = {name: one.tags[name] for name in of_video}
-        record = videos.setdefault(video, {"video_id": video, **about, "questions": []})
-        record["questions"].append(
-            {
-                "question_id": one.id,
-                "task_type": one.tags["task_type"],
-                "question": one.question,
-                "options": option_lines(one.options),
-                "answer": one.answer,
-                "response": one.reply or "",
-            }
-        )
-    return list(videos.values())

@@ -1,4 +1,4 @@
-"""Files of the benchmarks' own code: graded, and written by `capeval mcq grade --layout`."""
+"""Files of the benchmarks' own code: graded by `capeval mcq grade`."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,9 @@ import pandas
 import pytest
 
 import capeval
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from tests.mcq import question_files
-from tests.mcq.graded_runs import line
-from tests.world import here, lines, write_lines
+from tests.world import write_lines
 
 OPTIONS = ["2", "1", "3"]
 
@@ -38,20 +37,14 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_results_of_tomato_come_back_as_they_were(results: Path, tmp_path: Path) -> None:
+def test_results_of_tomato_are_graded(results: Path) -> None:
     notices: list[str] = []
-    again = tmp_path / "again"
-    found = capeval.mcq_grade(results, layout="tomato", out=again, on_notice=notices.append)
+    found = capeval.mcq_grade(results, on_notice=notices.append)
     assert [item.id for item in found.items][:3] == ["count/0", "count/1", "count/2"]
     assert found.items[0].tags == {"reasoning_type": "count", "demonstration_type": "human"}
     assert any("questions" in text for text in notices)
     assert found.settings["model"] == "some-model"
-    files = [file for file in again.rglob("*") if file.is_file()]
-    assert len(files) == 2
-    for file in files:
-        before = results / file.relative_to(again)
-        kept = [one for one in lines(before) if one["response"] is not None]
-        assert lines(file) == kept
+    assert [item.reply for item in found.items] == ["C", "The answer is A.", None] * 2
     write_lines(results / "count+human/16/other.jsonl", [tomato_line(0, "C")])
     with pytest.raises(InputError, match="2 models"):
         capeval.mcq_grade(results)
@@ -99,21 +92,17 @@ TAGS = {
 }
 
 
-def test_template_of_video_mme_comes_back_as_it_was(tmp_path: Path) -> None:
-    lines = [
-        line(0, reply, id=f"00{n // 3}-{n % 3}", benchmark="video-mme", video=f"00{n // 3}") | TAGS
-        for n, reply in enumerate(["C", "", None, "D. Ribbons."])
+def test_an_empty_response_of_a_template_is_an_empty_reply(tmp_path: Path) -> None:
+    videos = [
+        {
+            **question_files.video_mme(question_id=f"00{n}-1"),
+            "video_id": f"00{n}",
+            "response": reply,
+        }
+        for n, reply in enumerate(["C", ""])
     ]
-    write_lines(tmp_path / "responses.jsonl", lines)
-    layout = ("--layout", "video-mme", "--out", "submission.json")
-    done = here("mcq", "grade", "responses.jsonl", *layout)
-    assert (done.code, done.out.splitlines()[-2:]) == (0, ["grades.json", "submission.json"])
-    videos = json.loads((tmp_path / "submission.json").read_text())
-    assert [len(video["questions"]) for video in videos] == [3, 1]
-    first = videos[0]["questions"][0]
-    assert (first["options"][2], first["response"]) == ("C. Berries.", "C")
-    back = capeval.mcq_grade(tmp_path / "submission.json")
-    assert [item.reply for item in back.items] == ["C", "", "", "D. Ribbons."]
+    (tmp_path / "filled.json").write_text(json.dumps(videos))
+    assert [item.reply for item in capeval.mcq_grade(tmp_path / "filled.json").items] == ["C", ""]
 
 
 def test_an_empty_cell_is_no_response(tmp_path: Path) -> None:
@@ -122,34 +111,6 @@ def test_an_empty_cell_is_no_response(tmp_path: Path) -> None:
     (tmp_path / "filled.csv").write_text("\n".join(rows) + "\n")
     found = capeval.mcq_grade(tmp_path / "filled.csv")
     assert [item.reply for item in found.items] == ["A", "B", None]
-
-
-@pytest.mark.parametrize(
-    ("layout", "changes", "message"),
-    [
-        ("video-mme", {}, "Video-MME"),
-        ("tomato", {}, "TOMATO"),
-        ("tomato", {"id": "../../elsewhere/1"}, "TOMATO"),
-        ("tomato", {"demonstration_type": "../elsewhere"}, "TOMATO"),
-    ],
-)
-def test_what_a_layout_cannot_say_is_refused(
-    tmp_path: Path, layout: Any, changes: dict[str, Any], message: str
-) -> None:
-    made = line(1, "C", demonstration_type="human") | changes
-    source = write_lines(tmp_path / "r.jsonl", [made])
-    with pytest.raises(InputError, match=message):
-        capeval.mcq_grade(source, layout=layout, out=tmp_path / "deep" / "out", model="m")
-    assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl"}
-
-
-@pytest.mark.parametrize("model", [None, "../m", "a\x1b[31m"])
-def test_a_model_is_the_name_of_a_file(model: str | None) -> None:
-    source = write_lines(Path("r.jsonl"), [line(1, "C", id="count/1", demonstration_type="human")])
-    with pytest.raises(UsageError, match="model"):
-        capeval.mcq_grade(source, layout="tomato", out="out", model=model)
-    with pytest.raises(UsageError, match="out"):
-        capeval.mcq_grade(source, layout="tomato", model="m")
 
 
 FAILED = "Failed to obtain answer via API."

@@ -15,7 +15,6 @@ from capeval.llm.replies import ChatRequest
 from capeval.mcq.grades import Grades, all_grades, find_grades
 from capeval.mcq.responses import find_responses
 from capeval.mcq.strategies import STRATEGIES
-from tests.judged_runs import make_run, write_annotations
 from tests.mcq.graded_runs import line
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer, completion
@@ -321,21 +320,6 @@ def test_grades_name_the_model_that_replied() -> None:
     mixed = [*lines, line(4, "A", call={"model": "two"})]
     assert graded(mixed, on_notice=notices.append).settings["model"] == "one+two"
     assert any("several models: one, two" in text for text in notices)
-
-
-def test_f1_of_the_same_models_captions_is_beside_each_skill(tmp_path: Path) -> None:
-    write_annotations(tmp_path / "a.json")
-    make_run("my-model", "+0- 0++ | 0+- | 00 +")
-    lines = [line(n, "C", benchmark="tuna", skill="Camera State") for n in range(5)]
-    found = graded(lines, cap_run="my-model", runs="runs")
-    scores = capeval.score("my-model", runs="runs")
-    overall = scores.overall.model_dump()
-    assert found.captioning is not None
-    assert found.captioning["signature"] == scores.signature
-    f1 = {name: of["value"] for name, of in found.captioning["f1"].items()}
-    assert f1 == {name: of["f1"]["value"] for name, of in overall.items()}
-    (row,) = (text for text in str(found.rendered("table")).splitlines() if "Camera" in text)
-    assert row.split()[-1] == f"{100 * overall['camera']['f1']['value']:.1f}"
 
 
 def answered(place: str, replies: str = "AB", questions: int | None = None) -> Path:
