@@ -14,12 +14,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -33,7 +31,7 @@ from pydantic import (
 
 from capeval.errors import InputError, ReplyError, needing
 from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
-from capeval.files.tables import escape, read_table
+from capeval.files.tables import escape
 from capeval.language import normalised
 from capeval.schema import (
     JUDGMENT,
@@ -49,7 +47,7 @@ from capeval.schema import (
     flaw_of,
     lacking,
 )
-from capeval.text import complaint, listed, nearest, shown, storable
+from capeval.text import complaint, nearest, shown, storable
 
 # ---- JSON lines --------------------------------------------------------------------------------
 
@@ -135,76 +133,42 @@ def reference_hash(annotation: Annotation) -> str:
 TABLE_SUFFIXES = (".csv", ".parquet")
 
 
-class _Row(BaseModel):
-    """The verdict on one element.
+def element_rows(
+    run: str, judged: Iterable[tuple[Annotation, Scored]]
+) -> Iterator[dict[str, str | int]]:
+    """Yield the verdict on each element: a row of the table.
 
     `candidate` are the caption's events that are matched to the element's event, one a line, and
     `unmatched` the caption's events without a match. With repeats, the relation is the majority's
     and the matches are the first repeat's.
     """
-
-    index: Id
-    run: str
-    judge: str
-    baseline: Literal["yes", "no"]
-    prompts: str
-    element_id: Id
-    relation: Relation
-    type: str
-    weight: int
-    content: str
-    event: str
-    candidate: str
-    unmatched: str
-
-    @property
-    def annotated(self) -> tuple[str | int, ...]:
-        return self.type, self.weight, self.content, self.event
-
-
-def element_rows(
-    run: str, judged: Iterable[tuple[Annotation, Scored]]
-) -> Iterator[dict[str, str | int]]:
-    """Yield the verdict on each element: a row of the table."""
     for annotation, verdict in judged:
         made = verdict.provenance
-        relations = chain.from_iterable(verdict.relations)
-        pairs = zip(_annotated(annotation).items(), relations, strict=True)
-        for (element_id, (kind, weight, content, event)), relation in pairs:
-            yield {
-                "index": storable(annotation.index),
-                "run": storable(run),
-                "judge": storable(made.judge),
-                "baseline": "yes" if made.is_baseline else "no",
-                "prompts": made.prompts or "",
-                "element_id": element_id,
-                "relation": relation,
-                "type": kind,
-                "weight": weight,
-                "content": content,
-                "event": event,
-                "candidate": _events(verdict, int(element_id.partition(".")[0])),
-                "unmatched": _events(verdict, None),
-            }
-
-
-def _annotated(annotation: Annotation) -> dict[str, tuple[str | int, ...]]:
-    return {
-        f"{number}.{n}": (
-            element.type,
-            element.weight,
-            storable(element.content),
-            storable(event.event),
-        )
-        for number, event in enumerate(annotation.events, start=1)
-        for n, element in enumerate(event.visual_elements, start=1)
-    }
+        pairs = enumerate(zip(annotation.events, verdict.relations, strict=True), start=1)
+        for number, (event, relations) in pairs:
+            elements = enumerate(zip(event.visual_elements, relations, strict=True), start=1)
+            for n, (element, relation) in elements:
+                yield {
+                    "index": annotation.index,
+                    "run": storable(run),
+                    "judge": made.judge,
+                    "baseline": "yes" if made.is_baseline else "no",
+                    "prompts": made.prompts or "",
+                    "element_id": f"{number}.{n}",
+                    "relation": relation,
+                    "type": element.type,
+                    "weight": element.weight,
+                    "content": element.content,
+                    "event": event.event,
+                    "candidate": _events(verdict, number),
+                    "unmatched": _events(verdict, None),
+                }
 
 
 def _events(verdict: Scored, number: int | None) -> str:
     pairs = zip(verdict.candidate_events, verdict.matches, strict=True)
     texts = (text.replace("\n", " ") or " " for text, match in pairs if match == number)
-    return storable("\n".join(texts))
+    return "\n".join(texts)
 
 
 def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
@@ -227,62 +191,6 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
     sink = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(found), sink)
     return sink.getvalue()
-
-
-def load_element_table(
-    path: Path, annotations: Sequence[Annotation], *, ignore_unknown: bool = False
-) -> list[Scored]:
-    """Return the verdicts of a table of one run that `element_rows` describes.
-
-    InputError if it has several runs, or is about other annotations.
-    """
-    table = read_table(path)
-    rows = table.typed(_Row)
-    runs = dict.fromkeys(
-        listed(filter(None, (r.run, r.judge, r.baseline, r.prompts))) for r in rows
-    )
-    if len(runs) > 1:
-        raise table.error(f"has several runs or judges ({'; '.join(runs)}): keep the rows of one")
-    table.check_unique([(row.index, row.element_id) for row in rows], "index, element_id")
-    known = {storable(annotation.index): annotation for annotation in annotations}
-    videos: dict[str, dict[str, _Row]] = defaultdict(dict)
-    for place, row in zip(table.places, rows, strict=True):
-        if row.index in known:
-            videos[row.index][row.element_id] = row
-        elif not ignore_unknown:
-            raise unknown_video(row.index, known, file=path, place=f"{place}: ")
-    return [_verdict(known[index], elements, path) for index, elements in videos.items()]
-
-
-def _verdict(annotation: Annotation, rows: Mapping[str, _Row], path: Path) -> Scored:
-    expected, given = _annotated(annotation), {i: row.annotated for i, row in rows.items()}
-    if given != expected:
-        other = [i for i in {**expected, **given} if given.get(i) != expected.get(i)]
-        raise InputError(
-            f"has other elements than the annotation ({listed(other)}): name the --annotations "
-            "that were judged, or judge again",
-            file=path,
-            where=f"index {shown(annotation.index)}",
-        )
-    sizes = list(enumerate(annotation.sizes, start=1))
-    first = rows["1.1"]
-    matched: list[tuple[int | None, str]] = [(n, rows[f"{n}.1"].candidate) for n, _ in sizes]
-    matched.append((None, first.unmatched))
-    candidates = [(text, n) for n, cell in matched if cell for text in cell.split("\n")]
-    return Scored(
-        index=annotation.index,
-        candidate_events=tuple(text for text, _ in candidates),
-        matches=tuple(number for _, number in candidates),
-        relations=tuple(
-            tuple(rows[f"{event}.{n}"].relation for n in range(1, size + 1))
-            for event, size in sizes
-        ),
-        provenance=Provenance(
-            judge=first.judge or "unknown",
-            prompts=first.prompts or None,
-            baseline=first.baseline == "yes" or None,
-        ),
-    )
 
 
 # ---- Labels of elements by content -------------------------------------------------------------

@@ -11,9 +11,7 @@ from typing import Self
 from capeval.errors import InputError
 from capeval.files.jsonl import read_bytes, text_in
 from capeval.files.judgments import (
-    TABLE_SUFFIXES,
     caption_hash,
-    load_element_table,
     load_judgments,
     load_tuna_results,
     reference_hash,
@@ -53,18 +51,16 @@ def stored_judgments(
         the most that a video has if it is unknown
     """
     known = {annotation.index: annotation for annotation in annotations}
-    if path.suffix.lower() in TABLE_SUFFIXES:
-        judgments: Sequence[Judgment] = load_element_table(
-            path, annotations, ignore_unknown=ignore_unknown
-        )
-    elif (start := (data := read_bytes(path)).lstrip(_BEFORE_JSON)).startswith((b"[", b"{\n")):
+    data = read_bytes(path)
+    start = data.lstrip(_BEFORE_JSON)
+    if start.startswith((b"[", b"{\n")):
         if start.startswith(b"{"):
             raise InputError(
                 "is one JSON object over several lines, perhaps a scores.json; name a "
                 "judgments.jsonl, a judged run, or a TUNA result file",
                 file=path,
             )
-        judgments = load_tuna_results(
+        judgments: Sequence[Judgment] = load_tuna_results(
             path, text_in(data, path), annotations, ignore_unknown=ignore_unknown
         )
     else:
