@@ -14,6 +14,8 @@ from capeval.text import normal_form
 _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
 _LETTER = rf"[^\W_{_UNSPACED}]\u0300*+"
 _WORD = re.compile(rf"(?=\w)[{_UNSPACED}]\u0300*+|(?:{_LETTER})++(?:'(?:{_LETTER})++)*+")
+# The same of ASCII text, in half the time.
+_ASCII_WORD = re.compile(r"[^\W_]++(?:'[^\W_]++)*+", re.ASCII)
 # Of one word: joiners, as Persian and Hindi have them, and places where it may be divided.
 _WITHIN_WORDS = str.maketrans({"’": "'", "\u200c": None, "\u200d": None, "\u00ad": None})
 
@@ -41,6 +43,8 @@ def words(text: str) -> list[str]:
 
 def word_count(text: str) -> int:
     """Return the number of words of a text, as `words` finds them."""
+    if text.isascii():
+        return len(_ASCII_WORD.findall(text))
     return len(_WORD.findall(with_plain_marks(normal_form(text).translate(_WITHIN_WORDS))))
 
 

@@ -1,8 +1,10 @@
 """The text of messages: what a mistyped name means, and what a word is."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from capeval.language import words
+from capeval.language import word_count, words
 from capeval.text import nearest, normal_form
 
 NAMES = ["camera", "scene", "action", "attribute"]
@@ -40,3 +42,8 @@ def test_only_a_name_that_is_likely_meant_is_suggested(
 )
 def test_words_of_every_script_are_whole(text: str, expected: list[str]) -> None:
     assert words(text) == [normal_form(word) for word in expected]
+
+
+@given(text=st.one_of(st.text(), st.text("ab' _-’1é")))
+def test_words_are_counted_as_they_are_found(text: str) -> None:
+    assert word_count(text) == len(words(text))
