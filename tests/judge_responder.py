@@ -1,13 +1,12 @@
 """Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
 
-It answers by comparing words, always alike: `answer` without fault,
-`flaky` malformed at first for some prompts, and `moody` with the failures that a file names.
+It answers by comparing words, always alike: `answer` without fault, `flaky` malformed at first for
+some prompts, and `moody` with the failures that a test names.
 """
 
 import hashlib
 import html
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,9 +16,6 @@ from typing import Any
 from aiohttp import web
 
 from tests.server import completion, failure, quota, unauthorized, unknown_model
-
-MOOD_FILE = "CAPEVAL_TEST_MOOD"
-"""Names the variable that names the JSON file of `moody`."""
 
 PREFLIGHT = 'Reply with the JSON object {"ok": true} and nothing else.'
 
@@ -57,15 +53,12 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
     return _completion(request, text)
 
 
-def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
-    """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
+def moody(request: dict[str, Any], mood: dict[str, list[str]]) -> dict[str, Any] | web.Response:
+    """Answer as `answer`, but fail as `{failure: [texts]}` says: if a text is in the prompt.
 
-    The file holds `{failure: [texts]}`: a prompt that holds one of the texts meets that failure;
     "key" and "model" fail every call when their list is not empty. A failure that is a number is
     answered with that status, as by a firewall.
     """
-    with open(os.environ[MOOD_FILE], encoding="utf-8") as file:  # noqa: PTH123 - the fastest
-        mood: dict[str, list[str]] = json.load(file)
     prompt = _prompt(request)
     if mood.get("key"):
         return unauthorized("sk-test-SECRET123")

@@ -1,4 +1,4 @@
-"""The command line in a folder of its own, against the real server process."""
+"""The command line in a folder of its own, against a server."""
 
 import json
 import os
@@ -7,78 +7,51 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from tests.judge_responder import is_preflight, moody
+from tests.server import LoopbackServer, Responder
 from tests.world import Said, typed
 
-ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-test-SECRET123"
-PREFLIGHT = '{\\"ok\\": true}'
 
 
-@dataclass
-class Endpoint:
-    """A server process; `mood` says which failures it plays, `calls` what it was asked."""
+class Endpoint(LoopbackServer):
+    """Counts the calls for work; `mood` says which failures of `moody` it plays."""
 
-    url: str
-    log: Path
-    mood_file: Path
-    process: subprocess.Popen[str]
+    def __init__(self, responder: Responder | None = None, latency: float = 0.0) -> None:
+        self.mood: dict[str, list[str]] = {}
+        super().__init__(responder or (lambda asked: moody(asked, self.mood)), latency=latency)
 
-    def mood(self, **failures: list[str]) -> None:
-        self.mood_file.write_text(json.dumps(failures), encoding="utf-8")
-
-    def calls(self) -> int:
-        """Calls for work so far; the preflight's are not counted."""
-        if not self.log.exists():
-            return 0
-        lines = self.log.read_bytes().splitlines()
-        return sum(PREFLIGHT.encode() not in line[:300] for line in lines)
-
-    def requests(self) -> int:
-        return len(self.log.read_bytes().splitlines()) if self.log.exists() else 0
+    @property
+    def work(self) -> int:
+        """Calls so far but for the preflights."""
+        return sum(not is_preflight(request) for request in self.requests)
 
 
-def start_server(folder: Path, responder: str = "moody", latency_ms: float = 0) -> Endpoint:
-    folder.mkdir(parents=True, exist_ok=True)
-    mood, log = folder / "mood.json", folder / "log.jsonl"
-    mood.write_text("{}", encoding="utf-8")
-    command = [sys.executable, str(ROOT / "tests" / "server.py"), "--log", str(log)]
-    command += ["--responder", f"tests.judge_responder:{responder}"]
-    command += ["--latency-ms", str(latency_ms)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "CAPEVAL_TEST_MOOD": str(mood)},
-    )
-    assert process.stdout is not None
-    return Endpoint(process.stdout.readline().strip(), log, mood, process)
-
-
-def stop_server(endpoint: Endpoint) -> None:
-    endpoint.process.kill()
-    endpoint.process.wait()
-    assert endpoint.process.stdout is not None
-    endpoint.process.stdout.close()
+@contextmanager
+def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """Let an endpoint answer while a test waits for a command."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(endpoint):
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    endpoint = start_server(tmp_path_factory.mktemp("server"))
-    yield endpoint
-    stop_server(endpoint)
+def _server() -> Iterator[Endpoint]:
+    with serving(Endpoint()) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def endpoint(_server: Endpoint) -> Endpoint:
-    _server.mood()
-    os.truncate(_server.log, 0) if _server.log.exists() else None
+    _server.mood = {}
+    _server.requests.clear()
+    _server.paths.clear()
     return _server
 
 

@@ -51,7 +51,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     first = end_of(work.start(*work.judging("--json"), OPENAI_API_KEY=SECRET))
     assert first.code == 0, first.err
     scores = first.json["captions"]
-    assert endpoint.calls() == 36
+    assert endpoint.work == 36
     assert scores == work.scores() | {"agreement": None}
     assert scores["counts"] == {"annotated": 12, "captioned": 12, "scored": 12, "unscored": 0}
     assert "judge:judge-model-2024-08-06|prompts:tuna-cap-v1@" in scores["signature"]
@@ -64,7 +64,7 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     assert manifest["annotations"]["path"] == "annotations.json"
     assert not holding(work.folder, SECRET)
     assert SECRET not in first.out + first.err
-    requests = [json.loads(line) for line in endpoint.log.read_text("utf-8").splitlines()]
+    requests = endpoint.requests
     schemas = [request["response_format"]["json_schema"]["name"] for request in requests]
     assert (schemas[0], set(schemas[1:])) == ("preflight", {"starts", "matches", "relations"})
     assert {(r["temperature"], r["seed"], r["model"]) for r in requests} == {
@@ -74,12 +74,12 @@ def test_judges_once_and_never_again(work: Workspace, endpoint: Endpoint) -> Non
     before = {path: path.read_bytes() for path in work.judged.iterdir()}
     second = work.judge("--json", "--quiet")
     assert (second.code, second.out, second.err) == (0, first.out, "")
-    assert endpoint.requests() == 37, "a run that is whole makes no call, not even the first"
+    assert endpoint.calls == 37, "a run that is whole makes no call, not even the first"
     assert {path: path.read_bytes() for path in work.judged.iterdir()} == before
 
     # By its name, from its manifest; the table goes to stdout then.
     table = work.run("judge", "captions", "--base-url", work.url)
-    assert (table.code, endpoint.requests()) == (0, 37), table.err
+    assert (table.code, endpoint.calls) == (0, 37), table.err
     assert "12/12" in table.out
     assert "No agreement with human raters is known for this judge" in table.out
     assert scores["signature"] in table.out.replace("\n", "")
@@ -95,15 +95,15 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     refused = work.judge()
     assert "has different captions from" in complaint(refused)
     assert "--run" in complaint(refused)
-    assert (endpoint.calls(), work.judgments()) == (36, stored)
+    assert (endpoint.work, work.judgments()) == (36, stored)
 
     # As another run, the cache knows all but one; and so it is when the run itself is edited.
     other = work.judge("--run", "second")
-    assert (other.code, endpoint.calls()) == (0, 39), other.err
+    assert (other.code, endpoint.work) == (0, 39), other.err
     (work.judged.parent / "captions.jsonl").write_text(text, encoding="utf-8")
     # What is paid for again is reported even with -q.
     edited = work.judge("captions", "-q")
-    assert (edited.code, endpoint.calls(), len(edited.lines)) == (0, 39, 1), edited.err
+    assert (edited.code, endpoint.work, len(edited.lines)) == (0, 39, 1), edited.err
     assert "1 stored verdict outdated (another caption of this video" in edited.err
     now = work.judgments()
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
@@ -129,7 +129,7 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
     done = work.judge("--replace-captions")
-    assert (done.code, endpoint.calls()) == (0, 39), done.err
+    assert (done.code, endpoint.work) == (0, 39), done.err
     (kept,), (lexical,) = run.glob("captions.BEFORE-*.jsonl"), run.glob("lexical*")
     assert kept.read_bytes() == first
     for line in (
@@ -144,11 +144,11 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     assert [index for index in VIDEOS if now[index] != stored[index]] == ["V005"]
     # From now on these are the run's captions, and the earlier ones can come back.
     again = work.judge()
-    assert (again.code, endpoint.calls()) == (0, 39), again.err
+    assert (again.code, endpoint.work) == (0, 39), again.err
     # The name of the model is replaced too.
     named = [{**line, "model": "ours"} for line in lines]
     work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in named))
-    assert (work.judge("--replace-captions").code, endpoint.calls()) == (0, 39)
+    assert (work.judge("--replace-captions").code, endpoint.work) == (0, 39)
     assert (run / "captions.jsonl").read_text(encoding="utf-8").count("ours") == 11
     work.fill(12)
     assert work.judge("--replace-captions", "--json").json["captions"]["counts"]["scored"] == 12
@@ -171,7 +171,7 @@ def test_captions_that_no_file_can_replace(work: Workspace) -> None:
 def test_what_no_call_can_overcome_is_one_line(
     mood: str, work: Workspace, endpoint: Endpoint
 ) -> None:
-    endpoint.mood(**{mood: ["preflight", "JSON"]})
+    endpoint.mood = {mood: ["preflight", "JSON"]}
     ran = work.judge("--judge", "judge-modell", OPENAI_API_KEY=SECRET)
     line = complaint(ran)
     expected = {"key": "refused the key", "quota": "exceeded your quota", "model": "judge-model"}
@@ -188,7 +188,7 @@ def test_a_proxy_that_is_not_used_prevents_nothing(work: Workspace) -> None:
 def test_refused_captions_stay_unscored_and_are_tried_again(
     work: Workspace, endpoint: Endpoint
 ) -> None:
-    endpoint.mood(**{"filter": ["unit002"], "long": ["unit009"], "403": ["unit005"]})
+    endpoint.mood = {"filter": ["unit002"], "long": ["unit009"], "403": ["unit005"]}
     ran = work.judge("--json", "--max-failed", "1")
     assert ran.code == 3
     found = ran.json["captions"]
@@ -204,11 +204,11 @@ def test_refused_captions_stay_unscored_and_are_tried_again(
     mean = sum(video["all"]["f1"] for video in found["videos"].values()) / 9
     assert found["overall"]["all"]["f1"]["value"] == pytest.approx(mean)
     assert work.judge("--max-failed", "50%", "--quiet").code == 0
-    assert endpoint.calls() == 27 + 3 + 3
-    endpoint.mood()
+    assert endpoint.work == 27 + 3 + 3
+    endpoint.mood = {}
     again = work.judge("--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
-    assert endpoint.calls() == 27 + 3 + 3 + 9
+    assert endpoint.work == 27 + 3 + 3 + 9
 
 
 PRICES = '[prices."judge-model"]\ninput = {0}\noutput = {0}\n'
@@ -228,14 +228,14 @@ def test_a_cost_cap_stops_and_the_next_run_goes_on(work: Workspace, endpoint: En
     assert 0 < done < 12
     assert all(line["status"] == "scored" for line in work.judgments().values())
     # Captions are finished before others are begun: few were begun in vain.
-    made = endpoint.calls()
+    made = endpoint.work
     assert 3 * done <= made <= 3 * done + 4 + 4
     # One line for all that were not reached.
     assert f"captions: {12 - done} captions not judged" in ran.err
     assert ran.err.count("not judged") == 1
     again = work.judge("--max-cost", "5", "--json")
     assert (again.code, again.json["captions"]["counts"]["scored"]) == (0, 12)
-    assert endpoint.calls() == 36
+    assert endpoint.work == 36
 
 
 def test_scores_of_one_repeat_are_not_the_result_of_three(work: Workspace) -> None:
@@ -259,7 +259,7 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
     line = complaint(work.judge("--max-cost", "1"))
     assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
-    assert endpoint.requests() == 0
+    assert endpoint.calls == 0
     assert sorted(work.folder.rglob("*")) == before
 
 
@@ -268,10 +268,10 @@ def test_more_than_a_dollar_wants_a_yes(work: Workspace, endpoint: Endpoint) -> 
     line = complaint(work.judge())
     assert "expected to cost about $" in line
     assert "add --yes or --max-cost" in line
-    assert endpoint.requests() == 0
+    assert endpoint.calls == 0
     assert not (work.folder / "runs").exists()
     assert work.judge("--yes", "--limit", "1").code == 0
-    assert endpoint.calls() == 3
+    assert endpoint.work == 3
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_question_holds_the_run_and_waits_for_a_while(
             shown += part.decode()
     assert process.wait() == code
     assert said in shown
-    assert endpoint.calls() == (0 if code else 3)
+    assert endpoint.work == (0 if code else 3)
     assert work.judge("--yes", "--limit", "1").code == 0
 
 
@@ -316,12 +316,12 @@ def test_a_locked_run_is_refused_if_it_is_named_and_else_left_out(
     for name in ("a", "b"):
         work.fill(3, f"{name}.jsonl")
     assert work.run("judge", "a.jsonl", "b.jsonl", *given, "--limit", "1").code == 0
-    before = endpoint.requests()
+    before = endpoint.calls
     with RunFolder(work.folder / "runs" / "b").locked():
         line = complaint(work.run("judge", "a", "b", *given))
         assert "runs/b: another capeval process is working in this folder" in line
         dry = work.run("judge", "a", "b", *given, "--dry-run")
-        assert (dry.code, endpoint.requests()) == (0, before), "nothing was called"
+        assert (dry.code, endpoint.calls) == (0, before), "nothing was called"
         ran = work.run("judge", *given, "--json")
         assert (ran.code, list(ran.json)) == (0, ["a"])
         assert ran.err.count("left out: runs/b: another capeval process") == 1
@@ -342,7 +342,7 @@ def test_limit_and_only_choose_videos(work: Workspace, endpoint: Endpoint) -> No
     second = work.judge("--only", "V011,V000", "--only", "V005", "--json")
     assert second.code == 0, second.err
     assert list(work.judgments()) == ["V000", "V001", "V005", "V011"]
-    assert endpoint.calls() == 12
+    assert endpoint.work == 12
     assert 'did you mean "V005"' in complaint(work.judge("--only", "V05"))
 
 
@@ -519,7 +519,7 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
     table = work.run("judge", "captions", "--base-url", work.url)
     assert (table.code, "\x1b" in table.out, "\x1b" in table.err) == (0, False, False)
     asked = [set(judgment["usage"]) for judgment in judgments.values()]
-    assert endpoint.calls() == sum(map(len, asked))
+    assert endpoint.work == sum(map(len, asked))
     # What matches nothing is not classified.
     for judgment, stages in zip(judgments.values(), asked, strict=True):
         assert not stages or "match" in stages
@@ -537,7 +537,7 @@ def repeats(work: Workspace, *arguments: str) -> tuple[str, int]:
 def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> None:
     for asked, calls in (("3", 3 * 36), ("1", 3 * 36), ("5", 5 * 36)):
         done = work.judge("captions.jsonl", "--repeats", asked)
-        assert (done.code, endpoint.calls()) == (0, calls), done.err
+        assert (done.code, endpoint.work) == (0, calls), done.err
         assert repeats(work) == (asked, 12)
         assert len(work.judgments()["V000"]["repeats"]) == max(3, int(asked))
         spread = work.scores()["repeat_spread"]
@@ -547,7 +547,7 @@ def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> N
         assert repeats(work, "--repeats", asked) == (asked, 12)
     more = work.run("score", "captions", "--repeats", "6")
     assert (more.code, "it has 5 of 6 repeats; judge it with --repeats 6" in more.err) == (3, True)
-    assert endpoint.calls() == 5 * 36
+    assert endpoint.work == 5 * 36
     # In steps or at once, the bytes are the same.
     in_steps = (work.judged / "judgments.jsonl").read_bytes()
     shutil.rmtree(work.judged)
@@ -582,12 +582,12 @@ def test_all_prompt_sets_give_the_same_verdicts(work: Workspace, endpoint: Endpo
         # The first two stages ask nothing new.
         (("--explain",), "tuna-cap-v1+explain", 4),
     ):
-        calls = endpoint.calls()
+        calls = endpoint.work
         ran = work.judge(*given, "--quiet")
         assert ran.code == 0
         # A run never changes its judge silently: the default prompts are other ones than before.
         assert ("Now another judge" in ran.err) is (not given), ran.err
-        assert endpoint.calls() == calls + asked
+        assert endpoint.work == calls + asked
         path = runs / f"judge-model@{name}" / "judgments.jsonl"
         judgments = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         assert {one["provenance"]["prompts"].split("@")[0] for one in judgments} == {name}
@@ -595,6 +595,6 @@ def test_all_prompt_sets_give_the_same_verdicts(work: Workspace, endpoint: Endpo
         found[name] = [[one[part] for part in PARTS] for one in judgments]
         # What was judged with other prompts stays as it is, and this is not judged again.
         assert work.judge(*given, "--quiet").code == 0
-        assert endpoint.calls() == calls + asked
+        assert endpoint.work == calls + asked
     assert len(list(runs.glob("judge-model@*"))) == 3
     assert found["tuna-cap-v1+explain"] == found["tuna-cap-v1"] == found["own"]

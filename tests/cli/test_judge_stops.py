@@ -16,18 +16,17 @@ import pytest
 
 from capeval.judging.judges import captions_at_once
 from tests.cli.conftest import (
-    ROOT,
     Endpoint,
     Workspace,
     caption,
     end_of,
-    start_server,
-    stop_server,
+    serving,
     wait_until,
 )
 from tests.cli.test_judge import VIDEOS, Runs, complaint, repeats
-from tests.judge_responder import answer
+from tests.judge_responder import answer, flaky
 from tests.server import LoopbackServer, failure
+from tests.world import ROOT
 
 
 def test_a_refused_judge_leaves_no_run_and_corrected_captions_are_accepted(
@@ -157,17 +156,17 @@ def test_repeats_that_are_stopped_leave_the_earlier_ones(
     work: Workspace, endpoint: Endpoint
 ) -> None:
     assert work.judge().code == 0
-    endpoint.mood(**{"401": ["unit006"]})
+    endpoint.mood = {"401": ["unit006"]}
     again = ("captions", "--repeats", "2", "--max-concurrency", "1")
     assert work.judge(*again).code == 2
     asked, scored = repeats(work)
     assert asked == "2"
     assert 2 < scored < 12
     assert repeats(work, "--repeats", "1") == ("1", 12)
-    endpoint.mood()
+    endpoint.mood = {}
     assert work.judge(*again).code == 0
     assert repeats(work) == ("2", 12)
-    assert endpoint.calls() == 2 * 36 + 1
+    assert endpoint.work == 2 * 36 + 1
 
 
 # ---- kill -9 at random moments: nothing is lost and nothing is paid for twice
@@ -236,21 +235,18 @@ def files_of(work: Workspace) -> dict[str, bytes]:
 
 
 def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
-    server = start_server(tmp_path / "server", "flaky", latency_ms=25)
-    try:
+    with serving(Endpoint(flaky, latency=0.025)) as server:
         whole, killed_one = (Workspace(tmp_path / name, server.url) for name in ("whole", "one"))
         for work in (whole, killed_one):
             work.fill(MANY)
         ran = whole.run(*arguments(whole))
         assert ran.code == 0, ran.err
-        needed = server.calls()
+        needed = server.work
         # A judge that always answers well would prove less.
         assert needed > 3 * MANY
         assert b"asked again" in files_of(whole)["judgments.jsonl"]
         resumed = kill_and_resume(killed_one, seed=1)
         assert all(files == files_of(whole) for files in resumed)
-        again = server.calls() - needed - len(resumed) * needed
+        again = server.work - needed - len(resumed) * needed
         # Of each caption under way, one reply may be on its way here or into the file.
         assert 0 <= again <= KILLS * captions_at_once(CONCURRENCY)
-    finally:
-        stop_server(server)
