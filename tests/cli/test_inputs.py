@@ -47,19 +47,12 @@ def complaint(*arguments: str, notices: bool = False) -> str:
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
         ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
-        (
-            "judge good.jsonl --judge lexical --base-url http://x --annotations good.json",
-            "base-url",
-        ),
         ("judge --nope", "--nope"),
         ("jugde", "jugde"),
         ("compare a b --json --format latex", "omit one of them"),
         ("score", "capeval score --help"),
-        ("score none.jsonl", "none.jsonl: is neither a file nor a run"),
         ("score sample", "; `capeval judge sample` makes the runs of the sample"),
         ("score good.jsonl --layout tuna", "name it with --out"),
-        ("score good.jsonl --annotations good.json", "good.jsonl: has no judgments"),
-        ("score . --annotations good.json", "it has no verdicts"),
     ],
 )
 def test_bad_usage_ends_in_one_line(arguments: str, message: str) -> None:

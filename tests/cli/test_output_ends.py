@@ -40,7 +40,7 @@ def refusal(command: str, out: str) -> str:
         ("soft.json", "is one of the files to be read"),
         ("runs/../annotations.json", "is one of the files to be read"),
         ("runs/one/judge/judgments.jsonl", "is one of the files to be read"),
-        ("runs/one/captions.BEFORE-1.jsonl", "has a name that capeval uses itself"),
+        ("runs/new/captions.jsonl", "has a name that capeval uses itself"),
         ("", "is empty; give it a value, or omit it"),
         ("link", "is a folder; name a file in it"),
         ("pipe", "is no"),

@@ -128,26 +128,18 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
 ENDING, END = "gpt-4o-2024-08-06", date(2027, 1, 14)
 
 
-def test_the_default_does_not_depend_on_the_day(today: Today) -> None:
-    for day in (date(2026, 6, 1), END, date(2030, 1, 1)):
-        today.day = day
+def test_the_judge_where_none_is_named(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
+    for today.day in (date(2026, 6, 1), END, date(2030, 1, 1)):
         name, reason = default_judge(JudgeOptions({}, api_key="sk-x"))
         assert (name, "published scores are by gpt-4o" in reason) == ("gpt-6-luna", True)
-
-
-def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
-    today.day = date(2030, 1, 1)
     assert default_judge(JudgeOptions({}), is_sample=True)[0] == "lexical"
-    today.day = date(2026, 6, 1)
     for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
         assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
     assert default_judge(JudgeOptions({}, client=ScriptedClient(right)))[0] == DEFAULT_MODEL
     with pytest.raises(UsageError, match="no judge is configured"):
         default_judge(JudgeOptions({}))
-    local = "http://localhost:8000/v1"
     alone = (None, "the only model of this endpoint")
-    assert default_judge(JudgeOptions({}, base_url=local)) == alone
-    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     assert default_judge(JudgeOptions({})) == alone
 
 
