@@ -21,8 +21,6 @@ LABELS = "+0- 0++ | 0+- | 00 +"
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two judged runs in `out/runs`, and an empty folder `inner`."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
     write_annotations(Path("a.json"))
     for name in ("old", "new"):
         make_run(name, LABELS, runs=Path("out/runs"))

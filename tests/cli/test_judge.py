@@ -484,8 +484,9 @@ HOSTILE = [
     "A dog barks \ud83d loudly. A runner \udc00 walks.",
     "A runner unit000 walks to a red car under trees. " * 3_000,
     " ".join(f"word{n}" for n in range(15_000)),
-    "",
     "...",
+    "",
+    "\u200b\u202e",
 ]
 
 
@@ -496,8 +497,9 @@ def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: E
     assert ran.code == 0, ran.err
     assert ran.json["captions"]["counts"]["scored"] == len(HOSTILE)
     judgments = work.judgments()
-    assert judgments["V007"]["relations"] == [["lack"] * 3, ["lack"] * 2, ["lack"] * 2]
-    assert judgments["V006"]["usage"] == {}
+    for index in ("V006", "V007", "V008"):
+        assert judgments[index]["relations"] == [["lack"] * 3, ["lack"] * 2, ["lack"] * 2]
+    assert (judgments["V007"]["usage"], judgments["V008"]["usage"]) == ({}, {})
     assert "entailment" not in str(judgments["V001"]["relations"])
     # What is one segment is not divided.
     assert judgments["V001"]["candidate_events"] == [HOSTILE[1].strip()]

@@ -7,30 +7,11 @@ from typing import Any
 import pytest
 
 from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
-from capeval.scoring import GROUPS, MEASURES, Scores, Signature, TypeScores
+from capeval.scoring import GROUPS, MEASURES, Scores, Signature
 from capeval.scoring.scores import RunScores
-from capeval.scoring.verdicts import in_force
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
 from tests.scoring.making import annotation, relations, scored, scores
-
-VIDEO = annotation("v", "c3 s2 a3", "t1 a1 c2", domain="Film", visual_characteristic="Low-Dynamic")
-
-
-def values(of: TypeScores) -> tuple[float | None, float | None, float | None]:
-    return of.precision.value, of.recall.value, of.f1.value
-
-
-def test_one_video_by_hand() -> None:
-    overall = scores([VIDEO], [scored("v", "+0- 0++")]).overall
-    # camera: 3 and 2 entailed of 5; scene: 2 lacking; action: 1 entailed, 3 contradicted of 4.
-    assert values(overall.camera) == (1.0, 1.0, 1.0)
-    assert values(overall.scene) == (0.0, 0.0, 0.0)
-    assert values(overall.action) == (0.25, 0.25, 0.25)
-    assert values(overall.attribute) == (0.0, 0.0, 0.0)
-    # All: 6 entailed, 3 contradicted, 12 in total; not the mean of the types.
-    assert values(overall.all) == (6 / 9, 6 / 12, 12 / 21)
-
 
 SIZES = {"<=15": (1, 15), "16-20": (16, 20), "21-25": (21, 25), "26-30": (26, 30), ">=31": (31, 90)}
 
@@ -90,14 +71,6 @@ def test_repeat_spread_by_hand() -> None:
     assert spread.f1_sd == pytest.approx(sum((f1 - mean) ** 2 for f1 in spread.f1) ** 0.5)
     # Of four elements only the first of video a has one label throughout.
     assert spread.unanimous == 0.25
-
-
-def test_a_judgment_with_fewer_repeats_than_asked_does_not_count() -> None:
-    once = scored("a", "++")
-    assert in_force(once, None, 1) == once
-    few = in_force(once, None, 2)
-    assert isinstance(few, Unscored)
-    assert few.reason == "it has 1 of 2 repeats; judge it with --repeats 2"
 
 
 @pytest.mark.parametrize(
