@@ -1,7 +1,6 @@
 """The command line in a folder of its own, against a server."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,8 +14,10 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tests.judge_responder import is_preflight, moody
+from tests.judged_runs import write_annotations
 from tests.server import LoopbackServer, Responder
-from tests.world import Said, typed
+from tests.six_videos import captions, videos
+from tests.world import Said, environment, typed, write_lines
 
 SECRET = "sk-test-SECRET123"
 
@@ -55,51 +56,10 @@ def endpoint(_server: Endpoint) -> Endpoint:
     return _server
 
 
-EVENTS = {
-    "A runner {} walks to a red car under trees.": (
-        ("A runner walks.", "action", 3),
-        ("The car is red.", "attribute", 2),
-        ("There are trees.", "scene", 1),
-    ),
-    "A dog {} barks at the runner beside a tall gate.": (
-        ("A dog barks.", "action", 3),
-        ("The dog is small and black.", "attribute", 1),
-    ),
-    "The camera {} pans to the left over a lake.": (
-        ("The camera pans left.", "camera", 2),
-        ("There is a lake.", "scene", 2),
-    ),
-}
-
-
-def annotation(number: int) -> dict[str, Any]:
-    kinds = ["Low-Dynamic", "High-Dynamic", "Multi-Scene,Multi-Subject"]
-    names = ("content", "type", "weight")
-    return {
-        "index": f"V{number:03}",
-        "video": f"{number}.mp4",
-        "visual_characteristic": kinds[number % 3],
-        "domain": ["street", "lake"][number % 2],
-        "events": [
-            {
-                "event": event.format(f"unit{number:03}"),
-                "visual_elements": [dict(zip(names, one, strict=True)) for one in elements],
-            }
-            for event, elements in EVENTS.items()
-        ],
-    }
-
-
-def caption(number: int) -> dict[str, str]:
-    who = f"unit{number:03}"
-    sentences = [
-        f"A runner {who} walks to a {['red', 'blue'][number % 2]} car under trees.",
-        f"A dog {who} barks at the runner.",
-        f"The camera {who} pans to the {['left', 'right', 'left'][number % 3]} over a lake.",
-        f"Birds sing to {who}.",
-    ]
-    del sentences[number % 4]
-    return {"index": f"V{number:03}", "caption": " ".join(sentences), "model": "some-captioner"}
+def caption_lines(count: int) -> list[dict[str, str]]:
+    """The lines of a captions file of so many videos."""
+    texts = captions(count).items()
+    return [{"index": index, "caption": text, "model": "some-captioner"} for index, text in texts]
 
 
 _started: list[subprocess.Popen[str]] = []
@@ -118,27 +78,21 @@ def _none_is_left_running() -> Iterator[None]:
 class Workspace:
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
-        self.cache = folder / "xdg"
+        self.cache = folder / "cache"
         folder.mkdir(parents=True, exist_ok=True)
 
     def fill(self, count: int, name: str = "captions.jsonl") -> None:
         """Write annotations and captions for so many videos."""
-        videos = [annotation(number) for number in range(count)]
-        self.write("annotations.json", json.dumps(videos))
-        self.write(name, "".join(json.dumps(caption(n)) + "\n" for n in range(count)))
+        write_annotations(self.folder / "annotations.json", videos(count))
+        write_lines(self.folder / name, caption_lines(count))
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def env(self, **more: str) -> dict[str, str]:
-        """The test's own environment without anything of OpenAI's."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENAI_", "CAPEVAL_", "XDG_")) and "PROXY" not in name.upper()
-        }
-        home = {"HOME": str(self.folder / "home"), "XDG_CACHE_HOME": str(self.cache)}
-        return {**kept, **home, "PYTHONWARNINGS": "error", "COLUMNS": "120", **more}
+        """An environment in which a warning is an error."""
+        home = str(self.folder / "home")
+        return environment(self.folder, **{"HOME": home, "PYTHONWARNINGS": "error"} | more)
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         command = shutil.which("capeval", path=str(Path(sys.executable).parent))

@@ -18,7 +18,7 @@ from capeval.judging.judges import captions_at_once
 from tests.cli.conftest import (
     Endpoint,
     Workspace,
-    caption,
+    caption_lines,
     end_of,
     serving,
     wait_until,
@@ -38,7 +38,7 @@ def test_a_refused_judge_leaves_nothing_and_corrected_captions_are_accepted(
     assert "cannot reach http://127.0.0.1:9/v1: ConnectionRefused" in refused.lines[-1]
     assert not (work.folder / "runs").exists()
     work.url = url
-    corrected = [caption(number) for number in range(12)]
+    corrected = caption_lines(12)
     corrected[0]["caption"] = "A corrected caption of a dog."
     work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in corrected))
     assert work.judge().code == 0
@@ -63,7 +63,7 @@ def test_a_refused_generate_leaves_no_run_and_no_lock(
         *("--frames", "2", *shard),
     )
     assert refused.code in (2, 3), refused.err
-    assert [path for path in sorted(work.folder.rglob("*")) if "xdg" not in str(path)] == before
+    assert [path for path in sorted(work.folder.rglob("*")) if "cache" not in str(path)] == before
 
 
 # In blocks of 1,024 bytes, as a full disk would: the captions fit, and the first verdict does not.
@@ -76,7 +76,7 @@ def test_a_full_disk_leaves_a_run_that_can_go_on(
 ) -> None:
     work.fill(1)
     text = " ".join(f"Dog number {number} barks." for number in range(35))
-    work.write("captions.jsonl", json.dumps({"index": "V000", "caption": text}))
+    work.write("captions.jsonl", json.dumps({"index": "V0", "caption": text}))
     command = "judge captions.jsonl --annotations annotations.json --judge lexical"
     full = subprocess.run(
         ["bash", "-c", f"ulimit -f {blocks}; exec {sys.executable} -m capeval {command}"],
@@ -129,7 +129,7 @@ async def test_calls_under_way_are_kept_when_the_account_ends(work: Workspace) -
     fails = [failure(429, "no credit", code="insufficient_quota")]
 
     async def slow(request: dict[str, Any]) -> Any:
-        if "unit007" in str(request["messages"]) and fails:
+        if "Man 7 " in str(request["messages"]) and fails:
             await asyncio.sleep(0.1)
             return fails.pop()
         if "JSON object" not in str(request["messages"])[:80]:
@@ -151,7 +151,7 @@ def test_repeats_that_are_stopped_leave_the_earlier_ones(
     work: Workspace, endpoint: Endpoint
 ) -> None:
     assert work.judge().code == 0
-    endpoint.mood = {"401": ["unit006"]}
+    endpoint.mood = {"401": ["Man 6 "]}
     again = ("captions", "--repeats", "2", "--max-concurrency", "1")
     assert work.judge(*again).code == 2
     asked, scored = repeats(work)
