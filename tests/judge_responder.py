@@ -15,9 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
+from capeval.llm.client import PREFLIGHT
 from tests.server import completion, failure, unauthorized
-
-PREFLIGHT = 'Reply with the JSON object {"ok": true} and nothing else.'
 
 _BETWEEN = {
     tag: re.compile(rf"<{tag}>\n(.*?)\n</{tag}>", re.DOTALL)
@@ -32,7 +31,7 @@ _STOP = frozenset(
 
 
 def is_preflight(request: dict[str, Any]) -> bool:
-    return bool(request["messages"][0]["content"] == PREFLIGHT)
+    return bool(request["messages"][0] == PREFLIGHT[0])
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,6 @@ def _none_is_left_running() -> Iterator[None]:
 class Workspace:
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
-        self.cache = folder / "cache"
         folder.mkdir(parents=True, exist_ok=True)
 
     def fill(self, count: int, name: str = "captions.jsonl") -> None:

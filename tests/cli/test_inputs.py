@@ -45,6 +45,7 @@ def complaint(*arguments: str, notices: bool = False) -> str:
         ("judge good.jsonl --annotations god.json --judge lexical", 'did you mean "good.json"?'),
         ("judge good.jsonl --judge lexical", "--annotations"),
         ("judge good.jsonl --annotations good.json", "no judge is configured"),
+        ("judge good.jsonl --annotations sample", "no judge is configured"),
         ("judge good.jsonl --annotations good.json --judge lexical --run a/b", "cannot name a run"),
         ("judge good.jsonl --annotations good.json --judge lexical --only z", "--only"),
         ("judge --nope", "--nope"),

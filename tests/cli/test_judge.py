@@ -355,7 +355,7 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
         "sample-terse",
         "sample-thorough",
     ]
-    assert not work.cache.exists()
+    assert not (work.folder / "cache").exists()
 
 
 FASTER = 200

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -164,84 +162,33 @@ def test_repeats_that_are_stopped_leave_the_earlier_ones(
     assert endpoint.work == 2 * 36 + 1
 
 
-# ---- kill -9 at random moments: nothing is lost and nothing is paid for twice
-
-MANY = 12
-CONCURRENCY = 4
-KILLS = 2
-FILES = ("judge.json", "judgments.jsonl", "scores.json")
-
-
-def stored(work: Workspace) -> tuple[int, int]:
-    """Sizes that grow with every reply that is kept."""
-    folder = work.cache / "capeval"
-    paths = (folder / "replies.sqlite", folder / "replies.sqlite-wal")
-    first, second = (path.stat().st_size if path.exists() else 0 for path in paths)
-    return first, second
-
-
-def arguments(work: Workspace) -> tuple[str, ...]:
-    return (*work.judging("--max-concurrency", str(CONCURRENCY)), "--json")
-
-
-def killed(work: Workspace, rng: random.Random) -> bool:
-    """Start judging and kill it at some moment; say whether it was still at it."""
-    process = work.start(*arguments(work))
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "judging" in line:
-            break
-    if rng.random() < 0.3:
-        # Before the first reply, while the cache is opened, or a little later.
-        time.sleep(rng.uniform(0.0, 0.7))
-    else:
-        before = stored(work)
-        while stored(work) == before and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(rng.uniform(0.0, 0.15))
-    alive = process.poll() is None
-    process.kill()
-    process.communicate()
-    return alive
-
-
-def kill_and_resume(work: Workspace, seed: int) -> list[dict[str, bytes]]:
-    """Kill some times and finish; return the files of every run that came to its end."""
-    rng, kills, ended = random.Random(seed), 0, 0
-    runs = [work]
-    while kills < KILLS:
-        if killed(runs[-1], rng):
-            kills += 1
-        else:
-            # It was faster than the killer: its end counts, and the next kills are for another.
-            ended += 1
-            runs.append(Workspace(work.folder.with_name(f"{work.folder.name}-{ended}"), work.url))
-            runs[-1].fill(MANY)
-    ran = runs[-1].run(*arguments(runs[-1]))
-    assert ran.code == 0, ran.err
-    return [files_of(run) for run in runs]
-
-
 def files_of(work: Workspace) -> dict[str, bytes]:
-    files = {name: (work.judged / name).read_bytes() for name in FILES}
     left = {path.name for path in work.judged.iterdir() if not path.name.endswith(".tmp")}
-    assert left == set(FILES)
+    assert left == {"judge.json", "judgments.jsonl", "scores.json"}
+    files = {name: (work.judged / name).read_bytes() for name in left}
     return files | {"captions.jsonl": (work.judged.parent / "captions.jsonl").read_bytes()}
 
 
 def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
     with serving(Endpoint(flaky, latency=0.025)) as server:
-        whole, killed_one = (Workspace(tmp_path / name, server.url) for name in ("whole", "one"))
-        for work in (whole, killed_one):
-            work.fill(MANY)
-        ran = whole.run(*arguments(whole))
+        whole, killed = (Workspace(tmp_path / name, server.url) for name in ("whole", "killed"))
+        for work in (whole, killed):
+            work.fill(12)
+        asking = (*whole.judging("--max-concurrency", "4"), "--json")
+        ran = whole.run(*asking)
         assert ran.code == 0, ran.err
         needed = server.work
         # A judge that always answers well would prove less.
-        assert needed > 3 * MANY
+        assert needed > 3 * 12
         assert b"asked again" in files_of(whole)["judgments.jsonl"]
-        resumed = kill_and_resume(killed_one, seed=1)
-        assert all(files == files_of(whole) for files in resumed)
-        again = server.work - needed - len(resumed) * needed
+        kills = (1, 8, 17)  # after so many calls
+        for calls in kills:
+            process, before = killed.start(*asking), server.work
+            wait_until(lambda most=before + calls: server.work >= most)
+            process.kill()
+            process.communicate()
+        ran = killed.run(*asking)
+        assert ran.code == 0, ran.err
+        assert files_of(killed) == files_of(whole)
         # Of each caption under way, one reply may be on its way here or into the file.
-        assert 0 <= again <= KILLS * captions_at_once(CONCURRENCY)
+        assert 0 <= server.work - 2 * needed <= len(kills) * captions_at_once(4)

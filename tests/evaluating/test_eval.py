@@ -73,6 +73,11 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         assert shown["mean_words"] == scores["mean_words"] > 0
         assert shown["f1"] == scores["overall"]["all"]["f1"]
         assert run in (tmp_path / shown["report"]).read_text(encoding="utf-8")
+        # Captions of a file say which file it was; those that were generated say how.
+        manifest = json.loads((tmp_path / "runs" / run / "manifest.json").read_bytes())
+        assert {"generation", "captions"} & manifest.keys() == {
+            "generation" if run == "my-vlm" else "captions"
+        }
 
 
 async def test_only_what_is_missing_is_done(tmp_path: Path) -> None:

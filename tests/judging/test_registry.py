@@ -234,7 +234,6 @@ no-key = tiny_judge:no_key
 slow = tiny_judge:Slow
 number = tiny_judge:NOT_CALLABLE
 incomplete = tiny_judge:dict
-gone = tiny_judge_gone:Judge
 """
 
 
@@ -291,7 +290,6 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
         ("no-key", 'the judge "no-key" cannot be loaded: RuntimeError: set MY_KEY (tiny_judge.py'),
         ("number", "its entry point must be a class or a function that returns a judge"),
         ("incomplete", "it has no method judge(annotation, caption)"),
-        ("gone", "of the package tiny-judge cannot be loaded: ModuleNotFoundError"),
     ],
 )
 def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:
