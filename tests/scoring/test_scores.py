@@ -1,6 +1,7 @@
 """Examples that were worked out on paper."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
 from capeval.scoring import GROUPS, MEASURES, Scores, Signature
 from capeval.scoring.scores import RunScores
 from tests.golden import check_golden, screen
-from tests.judged_runs import VIDEOS
+from tests.judged_runs import VIDEOS, judgments
 from tests.scoring.making import annotation, relations, scored, scores
 
 SIZES = {"<=15": (1, 15), "16-20": (16, 20), "21-25": (21, 25), "26-30": (26, 30), ">=31": (31, 90)}
@@ -110,25 +111,13 @@ GOLDEN = Path(__file__).parent / "golden" / "scores.txt"
 BASELINE = Provenance(judge="words", baseline=True)
 
 
-def judged(*labels: str, **more: Any) -> list[Scored | Unscored]:
-    """Verdicts on the ten videos, which repeat three."""
-    events: list[dict[str, Any]] = [
-        {"candidate_events": ("x", "y"), "matches": (1, None)},
-        {"candidate_events": ("x",), "matches": (1,)},
-        {"candidate_events": ("x", "y"), "matches": (1, 2)},
-    ]
-    places = (0, 1, 2, 0, 1, 0, 1, 2, 0, 1)
-    return [
-        scored(video.index, labels[place], **events[place], **more)
-        for video, place in zip(VIDEOS, places, strict=True)
-    ]
-
-
 def results() -> dict[str, Scores]:
+    half: dict[str, Any] = {"candidate_events": ("x", "y"), "matches": (1, None)}
+    judged = partial(judgments, by=Provenance(), **half)
     refused = Unscored(index="b", reason="the judge refused", provenance=BASELINE)
     return {
-        "perfect": scores(VIDEOS, judged("+++ +++", "+++", "++ +")),
-        "[red]x[/red] [link=http://evil]": scores(VIDEOS, judged("+0- 0++", "0+-", "00 +")),
+        "perfect": scores(VIDEOS, judged("+++ +++ | +++ | ++ +")),
+        "[red]x[/red] [link=http://evil]": scores(VIDEOS, judged("+0- 0++ | 0+- | 00 +")),
         "a-name-that-is-much-longer-than-its-column-can-hold-2024-08-06": scores(
             VIDEOS, [scored("a", "000 000", provenance=BASELINE), refused]
         ),
