@@ -1,6 +1,5 @@
 """`capeval.judge` in a notebook: captions in memory or in files, with and without a loop."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -43,15 +42,6 @@ def test_three_lines_judge_a_mapping(client: ScriptedClient, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     assert judge(client) == scores
     assert len(client.requests) == 3 * COUNT
-
-
-async def test_two_can_be_judged_at_once(client: ScriptedClient) -> None:
-    both = await asyncio.gather(
-        capeval.judge_async(captions(), videos(), client=client, judge="one"),
-        capeval.judge_async(captions(), videos(), client=client, judge="two"),
-    )
-    assert [scores.settings["judge"] for scores in both] == ["one", "two"]
-    assert both[0].overall == both[1].overall
 
 
 def served(created: int, **more: Any) -> list[str | dict[str, Any]]:

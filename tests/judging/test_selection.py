@@ -12,21 +12,23 @@ import pytest
 
 from capeval.errors import UsageError
 from capeval.files.captions import load_captions
-from capeval.judging.judge import judge_async, open_judging, targets_of
+from capeval.judging.judge import judge_async
 from capeval.judging.judges import DEFAULT_MODEL, default_judge, open_judge
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.protocol import JudgeOptions
 from capeval.llm.replies import ChatReply, ChatRequest
-from capeval.runs.engine import Locks, execute
+from capeval.runs.engine import execute
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source, annotations_of, sample_captions
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import Loss
 from tests.conftest import Today
 from tests.judge_responder import reply_to
+from tests.judged_runs import write_annotations
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
+from tests.world import write_lines
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -172,33 +174,21 @@ async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: T
     assert notices == []
 
 
-async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
-    annotations = tmp_path / "annotations.json"
-    rows = ", ".join(one.model_dump_json() for one in videos())
-    annotations.write_text(f"[{rows}]", encoding="utf-8")
-    given: dict[str, Any] = {"annotations": str(annotations), "client": ScriptedClient(right)}
-    (tmp_path / "mine.jsonl").write_text(
-        "".join(caption.model_dump_json() + "\n" for caption in CAPTIONS), encoding="utf-8"
-    )
-    await judge_async("mine.jsonl", **given, judge="gpt-4.1")
+async def test_a_run_never_changes_its_judge_silently() -> None:
+    write_annotations(Path("annotations.json"), videos())
+    write_lines(Path("mine.jsonl"), [caption.model_dump() for caption in CAPTIONS])
+    given: dict[str, Any] = {"client": ScriptedClient(right), "annotations": "annotations.json"}
 
     async def notices(**choice: Any) -> list[str]:
         found: list[str] = []
-        options = JudgeOptions({}, client=given["client"], **choice)
-        targets = targets_of(options).named(["mine"], "judging", found.append)
-        async with open_judging(replace(options, on_notice=found.append), targets) as session:
-            await session.prepare(Locks(held=False))
+        await judge_async("mine.jsonl", **given, **choice, on_notice=found.append)
         return found
 
+    for named in ("gpt-4.1", "gpt-4.1", "gpt-4o-mini"):
+        assert await notices(judge=named) == []
     (notice,) = await notices()
     assert isinstance(notice, Loss)
-    assert "already judged by gpt-4.1@tuna-cap-v1. Now another judge, gpt-6-luna" in notice
-    assert await notices(judge="gpt-4o-mini") == []
-    assert await notices(judge="gpt-4.1") == []
-    # In Python, too; once for each run.
-    found: list[str] = []
-    await judge_async("mine", **given, on_notice=found.append)
-    (said,) = found
-    assert said == notice
-    await judge_async("mine", **given, on_notice=found.append)
-    assert len(found) == 1
+    assert "already judged by gpt-4.1@tuna-cap-v1" in notice
+    assert "Now another judge, gpt-6-luna" in notice
+    # Once for each run.
+    assert await notices() == []
