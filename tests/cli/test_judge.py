@@ -89,13 +89,7 @@ def test_only_what_changed_is_judged_again(work: Workspace, endpoint: Endpoint) 
     stored = work.judgments()
     lines = caption_lines(12)
     lines[5]["caption"] = "Man 5 walks. It sits."
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    work.write("captions.jsonl", text)
-    refused = work.judge()
-    assert "has different captions from" in complaint(refused)
-    assert "--run" in complaint(refused)
-    assert (endpoint.work, work.judgments()) == (36, stored)
-
+    text = write_lines(work.folder / "captions.jsonl", lines).read_text()
     # As another run, the cache knows all but one; and so it is when the run itself is edited.
     other = work.judge("--run", "second")
     assert (other.code, endpoint.work) == (0, 39), other.err
@@ -118,7 +112,7 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     first = (run / "captions.jsonl").read_bytes()
     lines = caption_lines(12)[1:]
     lines[4]["caption"] = "Man 5 walks. It sits."
-    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(work.folder / "captions.jsonl", lines)
     assert "or replace them with `capeval judge --replace-captions`" in complaint(work.judge())
 
     (work.judged / "calibrated.json").write_text("{}")
@@ -146,7 +140,7 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     assert (again.code, endpoint.work) == (0, 39), again.err
     # The name of the model is replaced too.
     named = [{**line, "model": "ours"} for line in lines]
-    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in named))
+    write_lines(work.folder / "captions.jsonl", named)
     assert (work.judge("--replace-captions").code, endpoint.work) == (0, 39)
     assert (run / "captions.jsonl").read_text(encoding="utf-8").count("ours") == 11
     work.fill(12)
@@ -472,7 +466,7 @@ HOSTILE = [
 
 def test_hostile_captions_are_judged_like_any_other(work: Workspace, endpoint: Endpoint) -> None:
     lines = [{"index": f"V{n}", "caption": text} for n, text in enumerate(HOSTILE)]
-    work.write("captions.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(work.folder / "captions.jsonl", lines)
     ran = work.judge("--json")
     assert ran.code == 0, ran.err
     assert ran.json["captions"]["counts"]["scored"] == len(HOSTILE)
