@@ -1,4 +1,4 @@
-"""Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
+"""Plays the judge for `tests/server.py`.
 
 It answers by comparing words, always alike: `answer` without fault, `flaky` malformed at first for
 some prompts, and `moody` with the failures that a test names.

@@ -1,20 +1,14 @@
 """An OpenAI-compatible endpoint on loopback that misbehaves on demand.
 
 In a test: `async with LoopbackServer(answer) as server: ... server.url`.
-In a process of its own, for the benchmarks: `python tests/server.py --latency-ms 200`; the first
-line that it prints is its URL.
 """
 
-import argparse
 import asyncio
-import importlib
 import inspect
 import json
 import ssl
-import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
@@ -212,29 +206,3 @@ class LoopbackServer:
             return act if isinstance(act, web.Response) else web.Response()
         finally:
             self.running -= 1
-
-
-async def _serve(options: argparse.Namespace) -> None:
-    module, _, name = options.responder.partition(":")
-    responder = getattr(importlib.import_module(module), name) if module else echo
-    latency = options.latency_ms / 1000
-    async with LoopbackServer(responder, latency=latency, port=options.port, keep=False) as server:
-        print(server.url, flush=True)
-        await asyncio.Event().wait()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--responder", default="", help="MODULE:FUNCTION that answers a request")
-    options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    try:
-        asyncio.run(_serve(options))
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()
