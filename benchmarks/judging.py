@@ -26,6 +26,18 @@ __all__ = ["Row", "machine", "measure", "serve"]
 _ROOT = Path(__file__).resolve().parent.parent
 _CONCURRENCY = 64
 _ALONE = 30
+_SERVER = """
+import asyncio, sys
+from tests.judge_responder import answer
+from tests.server import LoopbackServer
+
+async def serve():
+    async with LoopbackServer(answer, latency=float(sys.argv[1]), keep=False) as server:
+        print(server.url, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(serve())
+"""
 
 
 @dataclass(frozen=True)
@@ -55,12 +67,7 @@ def machine() -> str:
 @contextmanager
 def serve(folder: Path, latency_ms: int) -> Iterator[str]:
     """Run the tests' endpoint in a process of its own; yield its base URL."""
-    command = [
-        sys.executable,
-        str(_ROOT / "tests" / "server.py"),
-        *("--port", "0", "--latency-ms", str(latency_ms)),
-        *("--responder", "tests.judge_responder:answer"),
-    ]
+    command = [sys.executable, "-c", _SERVER, str(latency_ms / 1000)]
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder

@@ -26,6 +26,12 @@ settings.register_profile(
 settings.load_profile("capeval")
 
 
+# Neither is an endpoint, a key or a proxy of this machine.
+for _name in [*os.environ]:
+    if _name.startswith("OPENAI_") or _name.lower().endswith("_proxy"):
+        del os.environ[_name]
+
+
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a browser: starting one takes a second or two."""
@@ -65,8 +71,6 @@ def today(monkeypatch: pytest.MonkeyPatch) -> Today:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty working folder with its own cache, and no endpoint."""
+    """An empty working folder with its own cache."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)

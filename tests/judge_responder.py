@@ -1,13 +1,12 @@
-"""Plays the judge for `tests/server.py`: `--responder tests.judge_responder:answer`.
+"""Plays the judge for `tests/server.py`.
 
-It answers by comparing words, always alike: `answer` without fault,
-`flaky` malformed at first for some prompts, and `moody` with the failures that a file names.
+It answers by comparing words, always alike: `answer` without fault, `flaky` malformed at first for
+some prompts, and `moody` with the failures that a test names.
 """
 
 import hashlib
 import html
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -16,12 +15,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.server import completion, failure, quota, unauthorized, unknown_model
-
-MOOD_FILE = "CAPEVAL_TEST_MOOD"
-"""Names the variable that names the JSON file of `moody`."""
-
-PREFLIGHT = 'Reply with the JSON object {"ok": true} and nothing else.'
+from capeval.llm.client import PREFLIGHT
+from tests.server import completion, failure, unauthorized
 
 _BETWEEN = {
     tag: re.compile(rf"<{tag}>\n(.*?)\n</{tag}>", re.DOTALL)
@@ -36,7 +31,7 @@ _STOP = frozenset(
 
 
 def is_preflight(request: dict[str, Any]) -> bool:
-    return bool(request["messages"][0]["content"] == PREFLIGHT)
+    return bool(request["messages"][0] == PREFLIGHT[0])
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -57,22 +52,14 @@ def flaky(request: dict[str, Any]) -> dict[str, Any]:
     return _completion(request, text)
 
 
-def moody(request: dict[str, Any]) -> dict[str, Any] | web.Response:
-    """Answer as `answer`, but fail as the file named by `MOOD_FILE` says.
+def moody(request: dict[str, Any], mood: dict[str, list[str]]) -> dict[str, Any] | web.Response:
+    """Answer as `answer`, but fail as `{failure: [texts]}` says: if a text is in the prompt.
 
-    The file holds `{failure: [texts]}`: a prompt that holds one of the texts meets that failure;
-    "key" and "model" fail every call when their list is not empty. A failure that is a number is
-    answered with that status, as by a firewall.
+    A failure that is a number is answered with that status, as by a firewall.
     """
-    with open(os.environ[MOOD_FILE], encoding="utf-8") as file:  # noqa: PTH123 - the fastest
-        mood: dict[str, list[str]] = json.load(file)
     prompt = _prompt(request)
-    if mood.get("key"):
+    if any(text in prompt for text in mood.get("key", ())):
         return unauthorized("sk-test-SECRET123")
-    if mood.get("model"):
-        return unknown_model(request["model"])
-    if any(text in prompt for text in mood.get("quota", ())):
-        return quota()
     for status in filter(str.isdecimal, mood):
         if any(text in prompt for text in mood[status]):
             return web.Response(status=int(status), text=f"<p>Blocked: {hash(prompt)}")

@@ -1,21 +1,15 @@
 """An OpenAI-compatible endpoint on loopback that misbehaves on demand.
 
 In a test: `async with LoopbackServer(answer) as server: ... server.url`.
-In a process of its own: `python tests/server.py --port 0 --latency-ms 200 --log FILE`; the first
-line that it prints is its URL.
 """
 
-import argparse
 import asyncio
-import importlib
 import inspect
 import json
 import ssl
-import sys
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -90,12 +84,6 @@ def rate_limited(**headers: str) -> web.Response:
     return failure(429, "Rate limit reached", code="rate_limit_exceeded", headers=named)
 
 
-def quota() -> web.Response:
-    return failure(
-        429, "You exceeded your quota", code="insufficient_quota", kind="insufficient_quota"
-    )
-
-
 def unauthorized(key: str = "sk-abc***xyz") -> web.Response:
     return failure(401, f"Incorrect API key provided: {key}.", code="invalid_api_key")
 
@@ -137,8 +125,7 @@ class LoopbackServer:
     """Serves /v1/chat/completions and /v1/models on a free port of 127.0.0.1.
 
     `acts` are played one for each call before the responder is asked; `requests` and `headers` hold
-    what came in; `log` receives each body as a JSON line; `busiest` is the greatest number of calls
-    that ran at once.
+    what came in; `busiest` is the greatest number of calls that ran at once.
     """
 
     def __init__(
@@ -148,13 +135,12 @@ class LoopbackServer:
         acts: Iterable[Act] = (),
         models: Iterable[str | dict[str, Any]] = ("judge-model",),
         latency: float = 0.0,
-        log: TextIO | None = None,
         port: int = 0,
         keep: bool = True,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._tls = tls
-        self.responder, self.latency, self.log, self.port = responder, latency, log, port
+        self.responder, self.latency, self.port = responder, latency, port
         self.acts = deque(acts)
         self.models = tuple(models)
         self.models_fail = False
@@ -203,9 +189,6 @@ class LoopbackServer:
         if self._keep:
             self.requests.append(body)
             self.headers.append(dict(request.headers))
-        if self.log is not None:
-            self.log.write(json.dumps(body) + "\n")
-            self.log.flush()
         self.running += 1
         self.busiest = max(self.busiest, self.running)
         try:
@@ -223,33 +206,3 @@ class LoopbackServer:
             return act if isinstance(act, web.Response) else web.Response()
         finally:
             self.running -= 1
-
-
-async def _serve(options: argparse.Namespace) -> None:
-    log = options.log.open("a", encoding="utf-8") if options.log else None
-    module, _, name = options.responder.partition(":")
-    responder = getattr(importlib.import_module(module), name) if module else echo
-    server = LoopbackServer(
-        responder, latency=options.latency_ms / 1000, log=log, port=options.port, keep=False
-    )
-    async with server:
-        print(server.url, flush=True)
-        await asyncio.Event().wait()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--log", type=Path)
-    parser.add_argument("--responder", default="", help="MODULE:FUNCTION that answers a request")
-    options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    try:
-        asyncio.run(_serve(options))
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

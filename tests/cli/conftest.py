@@ -1,132 +1,65 @@
-"""The command line in a folder of its own, against the real server process."""
+"""The command line in a folder of its own, against a server."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
-from tests.world import Said, typed
+from tests.judge_responder import is_preflight, moody
+from tests.judged_runs import write_annotations
+from tests.server import LoopbackServer, Responder
+from tests.six_videos import captions, videos
+from tests.world import Said, environment, typed, write_lines
 
-ROOT = Path(__file__).resolve().parents[2]
 SECRET = "sk-test-SECRET123"
-PREFLIGHT = '{\\"ok\\": true}'
 
 
-@dataclass
-class Endpoint:
-    """A server process; `mood` says which failures it plays, `calls` what it was asked."""
+class Endpoint(LoopbackServer):
+    """Counts the calls for work; `mood` says which failures of `moody` it plays."""
 
-    url: str
-    log: Path
-    mood_file: Path
-    process: subprocess.Popen[str]
+    def __init__(self, responder: Responder | None = None, latency: float = 0.0) -> None:
+        self.mood: dict[str, list[str]] = {}
+        super().__init__(responder or (lambda asked: moody(asked, self.mood)), latency=latency)
 
-    def mood(self, **failures: list[str]) -> None:
-        self.mood_file.write_text(json.dumps(failures), encoding="utf-8")
-
-    def calls(self) -> int:
-        """Calls for work so far; the preflight's are not counted."""
-        if not self.log.exists():
-            return 0
-        lines = self.log.read_bytes().splitlines()
-        return sum(PREFLIGHT.encode() not in line[:300] for line in lines)
-
-    def requests(self) -> int:
-        return len(self.log.read_bytes().splitlines()) if self.log.exists() else 0
+    @property
+    def work(self) -> int:
+        """Calls so far but for the preflights."""
+        return sum(not is_preflight(request) for request in self.requests)
 
 
-def start_server(folder: Path, responder: str = "moody", latency_ms: float = 0) -> Endpoint:
-    folder.mkdir(parents=True, exist_ok=True)
-    mood, log = folder / "mood.json", folder / "log.jsonl"
-    mood.write_text("{}", encoding="utf-8")
-    command = [sys.executable, str(ROOT / "tests" / "server.py"), "--log", str(log)]
-    command += ["--responder", f"tests.judge_responder:{responder}"]
-    command += ["--latency-ms", str(latency_ms)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "CAPEVAL_TEST_MOOD": str(mood)},
-    )
-    assert process.stdout is not None
-    return Endpoint(process.stdout.readline().strip(), log, mood, process)
-
-
-def stop_server(endpoint: Endpoint) -> None:
-    endpoint.process.kill()
-    endpoint.process.wait()
-    assert endpoint.process.stdout is not None
-    endpoint.process.stdout.close()
+@contextmanager
+def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """Let an endpoint answer while a test waits for a command."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(endpoint):
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    endpoint = start_server(tmp_path_factory.mktemp("server"))
-    yield endpoint
-    stop_server(endpoint)
+def _server() -> Iterator[Endpoint]:
+    with serving(Endpoint()) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
 def endpoint(_server: Endpoint) -> Endpoint:
-    _server.mood()
-    os.truncate(_server.log, 0) if _server.log.exists() else None
+    _server.mood = {}
+    _server.requests.clear()
+    _server.paths.clear()
     return _server
 
 
-EVENTS = {
-    "A runner {} walks to a red car under trees.": (
-        ("A runner walks.", "action", 3),
-        ("The car is red.", "attribute", 2),
-        ("There are trees.", "scene", 1),
-    ),
-    "A dog {} barks at the runner beside a tall gate.": (
-        ("A dog barks.", "action", 3),
-        ("The dog is small and black.", "attribute", 1),
-    ),
-    "The camera {} pans to the left over a lake.": (
-        ("The camera pans left.", "camera", 2),
-        ("There is a lake.", "scene", 2),
-    ),
-}
-
-
-def annotation(number: int) -> dict[str, Any]:
-    kinds = ["Low-Dynamic", "High-Dynamic", "Multi-Scene,Multi-Subject"]
-    names = ("content", "type", "weight")
-    return {
-        "index": f"V{number:03}",
-        "video": f"{number}.mp4",
-        "visual_characteristic": kinds[number % 3],
-        "domain": ["street", "lake"][number % 2],
-        "events": [
-            {
-                "event": event.format(f"unit{number:03}"),
-                "visual_elements": [dict(zip(names, one, strict=True)) for one in elements],
-            }
-            for event, elements in EVENTS.items()
-        ],
-    }
-
-
-def caption(number: int) -> dict[str, str]:
-    who = f"unit{number:03}"
-    sentences = [
-        f"A runner {who} walks to a {['red', 'blue'][number % 2]} car under trees.",
-        f"A dog {who} barks at the runner.",
-        f"The camera {who} pans to the {['left', 'right', 'left'][number % 3]} over a lake.",
-        f"Birds sing to {who}.",
-    ]
-    del sentences[number % 4]
-    return {"index": f"V{number:03}", "caption": " ".join(sentences), "model": "some-captioner"}
+def caption_lines(count: int) -> list[dict[str, str]]:
+    """The lines of a captions file of so many videos."""
+    texts = captions(count).items()
+    return [{"index": index, "caption": text, "model": "some-captioner"} for index, text in texts]
 
 
 _started: list[subprocess.Popen[str]] = []
@@ -145,27 +78,20 @@ def _none_is_left_running() -> Iterator[None]:
 class Workspace:
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
-        self.cache = folder / "xdg"
         folder.mkdir(parents=True, exist_ok=True)
 
     def fill(self, count: int, name: str = "captions.jsonl") -> None:
         """Write annotations and captions for so many videos."""
-        videos = [annotation(number) for number in range(count)]
-        self.write("annotations.json", json.dumps(videos))
-        self.write(name, "".join(json.dumps(caption(n)) + "\n" for n in range(count)))
+        write_annotations(self.folder / "annotations.json", videos(count))
+        write_lines(self.folder / name, caption_lines(count))
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def env(self, **more: str) -> dict[str, str]:
-        """The test's own environment without anything of OpenAI's."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENAI_", "CAPEVAL_", "XDG_")) and "PROXY" not in name.upper()
-        }
-        home = {"HOME": str(self.folder / "home"), "XDG_CACHE_HOME": str(self.cache)}
-        return {**kept, **home, "PYTHONWARNINGS": "error", "COLUMNS": "120", **more}
+        """An environment in which a warning is an error."""
+        home = str(self.folder / "home")
+        return environment(self.folder, **{"HOME": home, "PYTHONWARNINGS": "error"} | more)
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         command = shutil.which("capeval", path=str(Path(sys.executable).parent))

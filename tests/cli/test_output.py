@@ -1,8 +1,11 @@
-"""What every command prints and accepts alike: `-q`, `--json`, `--full` and `--help`."""
+"""What all commands have alike: `-q`, `--json`, `--help`, and where their output goes."""
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,9 @@ from typer.main import get_command
 from capeval.cli.app import app
 from tests.cli.conftest import Workspace
 from tests.judge_responder import answer
-from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.judged_runs import make_run, write_annotations
 from tests.server import LoopbackServer
-from tests.world import typed
+from tests.world import ROOT, typed
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
 COMPARE = ("compare", "old", "new")
@@ -27,8 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_annotations(Path("a.json"))
     for name, labels in (("old", OLD), ("new", NEW)):
         make_run(name, labels)
-    rows = "".join(f"{video.index},{n}\n" for n, video in enumerate(VIDEOS))
-    Path("human.csv").write_text("video_id,score\n" + rows)
     return tmp_path
 
 
@@ -70,6 +71,53 @@ def test_json_on_stdout_cannot_act_on_a_terminal(folder: Path, command: tuple[st
     assert done.json
     assert all(c.isprintable() or c == "\n" for c in done.out)
     assert "caf\u00e9 \u4e2d" in done.out
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("hard.json", "is one of the files to be read"),
+        ("soft.json", "is one of the files to be read"),
+        ("runs/../a.json", "is one of the files to be read"),
+        ("runs/old/judge/judgments.jsonl", "is one of the files to be read"),
+        ("runs/new/captions.jsonl", "has a name that capeval uses itself"),
+        ("", "is empty; give it a value, or omit it"),
+        ("link", "is a folder; name a file in it"),
+        ("pipe", "is no"),
+        ("/dev/zero", "is no"),
+    ],
+)
+def test_what_is_read_and_what_is_no_file_is_not_written_over(
+    folder: Path, out: str, message: str
+) -> None:
+    Path("hard.json").hardlink_to("a.json")
+    Path("soft.json").symlink_to("a.json")
+    Path("link").symlink_to("runs")
+    os.mkfifo("pipe")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert message in typed(folder, "score", "old", "--out", out).refusal
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_a_reader_who_goes_away_ends_a_command_as_a_signal_would(folder: Path) -> None:
+    # The reader is gone before the command begins, so that no other process can hold its end.
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "capeval", "score", "old", "--json"],
+            cwd=folder,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
+    assert b"Error" not in done.stderr
+    assert b"a bug" not in done.stderr
 
 
 def commands(group: Any = None, *names: str) -> Iterator[tuple[str, Any]]:

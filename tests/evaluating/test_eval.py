@@ -73,6 +73,11 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         assert shown["mean_words"] == scores["mean_words"] > 0
         assert shown["f1"] == scores["overall"]["all"]["f1"]
         assert run in (tmp_path / shown["report"]).read_text(encoding="utf-8")
+        # Captions of a file say which file it was; those that were generated say how.
+        manifest = json.loads((tmp_path / "runs" / run / "manifest.json").read_bytes())
+        assert {"generation", "captions"} & manifest.keys() == {
+            "generation" if run == "my-vlm" else "captions"
+        }
 
 
 async def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
@@ -112,6 +117,8 @@ async def test_the_cap_is_on_both_models_together(tmp_path: Path) -> None:
     async with LoopbackServer(both) as server:
         done = await evaluated(tmp_path, server, "my-vlm", "--max-cost", "4.07", "--json")
         assert asked(server).count("my-vlm") == 10
+        less = await evaluated(tmp_path, server, "my-vlm", "--run", "b", "--max-cost", "0.5")
+        assert (less.code, asked(server).count("my-vlm")) == (3, 11)
     assert done.code == 3
     assert 4.04 < done.json["cost"] <= 4.07
     assert "the cost cap of $0.03" in done.json["runs"][0]["stopped"]
@@ -177,42 +184,25 @@ def test_steps_take_further_arguments_in_python(
     assert found.scores.counts.scored == 1
 
 
-async def test_the_file_sets_what_the_steps_do_and_gets_no_key(tmp_path: Path) -> None:
+async def test_frames_repeats_prompts_and_the_run_are_those_of_the_steps(tmp_path: Path) -> None:
+    copytree(packaged("prompts") / "tuna-cap-v1", tmp_path / "mine")
+    more = ("my-vlm", "--limit", "1", "--judge-prompts", "./mine")
+    b = (*more, "--run", "b", "--frames", "3")
     async with LoopbackServer(both) as server:
+        # Of a step's own table, [defaults] and the command line, in this order the last one wins.
         (tmp_path / "capeval.toml").write_text(
-            f'[commands.generate]\nbase_url = "{server.url}"\nframes = "2"\n'
+            '[defaults]\nrepeats = 3\nframes = "4"\n[commands.report]\nframes = 0\n'
+            f'[commands.generate]\nbase_url = "{server.url}"\n'
             f'[commands.judge]\nbase_url = "{server.url}"\nrepeats = 2\n'
         )
-        made = await command(
-            *(tmp_path, "eval", "my-vlm", *SAMPLE, "--limit", "1"), OPENAI_API_KEY="sk-mine"
-        )
-        assert made.code == 0, made.err
-        assert "frames 2 by" in made.err
+        made = [await command(tmp_path, "eval", *more, *SAMPLE, OPENAI_API_KEY="sk-mine")]
+        # A file's address gets no key.
         assert "sk-mine" not in str(server.headers)
-    file = tmp_path / "runs" / "my-vlm" / "judge-model@tuna-cap-v1" / "judgments.jsonl"
-    assert len(json.loads(file.read_text().splitlines()[0])["repeats"]) == 2
-
-
-async def test_frames_repeats_prompts_and_the_run_are_those_of_the_steps(tmp_path: Path) -> None:
-    # Of a step's own table, [defaults] and the command line, in this order the last one wins.
-    (tmp_path / "capeval.toml").write_text(
-        '[defaults]\nrepeats = 3\nframes = "4"\n[commands.judge]\nrepeats = 2\n'
-        "[commands.report]\nframes = 0"
-    )
-    copytree(packaged("prompts") / "tuna-cap-v1", tmp_path / "mine")
-    more = ("--limit", "1", "--judge-prompts", "./mine")
-    async with LoopbackServer(both) as server:
-        first = await evaluated(tmp_path, server, "my-vlm", *more)
-        other = await evaluated(tmp_path, server, "my-vlm", *more, "--run", "b", "--frames", "3")
-        again = await evaluated(
-            *(tmp_path, server, "my-vlm", *more, "--run", "b", "--frames", "3", "--repeats", "1")
-        )
+        made += [await evaluated(tmp_path, server, *b)]
+        made += [await evaluated(tmp_path, server, *b, "--repeats", "1")]
     captions(tmp_path)
-    named = await command(
-        *(tmp_path, "eval", "ours.jsonl", "--run", "c", "--annotations", "sample"),
-        *("--judge", "lexical"),
-    )
-    made = (first, other, again, named)
+    ours = ("ours.jsonl", "--run", "c", "--annotations", "sample", "--judge", "lexical")
+    made += [await command(tmp_path, "eval", *ours)]
     assert [one.code for one in made] == [0, 0, 0, 0], [one.err for one in made]
     runs = tmp_path / "runs"
     assert {path.name for path in runs.iterdir()} == {"my-vlm", "b", "c"}

@@ -1,20 +1,11 @@
 """One video, its caption, and a judge that is asked without a network."""
 
-import pytest
-
 from capeval.judging.contracts import PromptSet
 from capeval.judging.judges import LLMJudge
 from capeval.llm.asker import Asker, Chat
 from capeval.llm.cache import ReplyCache
 from capeval.llm.money import Meter
 from capeval.llm.replies import ChatClient
-
-
-@pytest.fixture(autouse=True)
-def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-
 
 PLAIN = PromptSet(
     name="plain",

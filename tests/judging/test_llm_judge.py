@@ -79,17 +79,6 @@ async def test_each_stage_is_one_call_if_there_is_anything_to_ask(
     assert (judgment.notes, judgment.repeats) == ((), ())
 
 
-@pytest.mark.parametrize("caption", ["", "  \n", "\u200b\u202e", "\x00"])
-async def test_an_empty_caption_lacks_everything_and_costs_nothing(caption: str) -> None:
-    judge, client = ask_all()
-    judgment = await judged(judge, caption, repeats=3)
-    assert isinstance(judgment, Scored)
-    assert judgment.relations == (("lack", "lack"), ("lack", "lack"))
-    assert (client.requests, judgment.usage) == ([], {})
-    assert len(judgment.repeats) == 3
-    assert judgment.notes == ("the caption is empty",)
-
-
 @pytest.mark.parametrize(
     ("labels", "wanted"),
     [

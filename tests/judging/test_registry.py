@@ -1,13 +1,8 @@
 """Judges of other packages and objects of the user: found, run, and checked."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -211,30 +206,13 @@ def no_key():
     raise RuntimeError("set MY_KEY")
 
 
-class Slow(Everything):
-    name = "slow-1"
-
-    def judge(self, annotation, caption):
-        if annotation.index == "sample_02":
-            self.work()
-        return super().judge(annotation, caption)
-
-    def work(self):
-        import time
-
-        Path("begun").touch()
-        time.sleep(600)
-
-
 NOT_CALLABLE = 3
 '''
 ENTRY_POINTS = """[capeval.judges]
 everything = tiny_judge:Everything
 no-key = tiny_judge:no_key
-slow = tiny_judge:Slow
 number = tiny_judge:NOT_CALLABLE
 incomplete = tiny_judge:dict
-gone = tiny_judge_gone:Judge
 """
 
 
@@ -247,28 +225,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(site: Path, name: str) -> Said:
     with installed(site, "tiny_judge"):
         return typed(Path.cwd(), "judge", "sample", "--limit", "2", "--judge", name)
-
-
-def test_ctrl_c_does_not_wait_for_a_judge(site: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "capeval", "judge", "sample", "--limit", "2", "--judge", "slow"],
-        env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{site}"},
-        text=True,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        while not Path("begun").exists():
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == 130, said
-    last = said.splitlines()[-1]
-    assert last.startswith("capeval: stopped; 1 of 2")
-    assert last.endswith("run the same command to resume")
 
 
 def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
@@ -291,7 +247,6 @@ def test_an_installed_judge_is_named_on_the_command_line(site: Path) -> None:
         ("no-key", 'the judge "no-key" cannot be loaded: RuntimeError: set MY_KEY (tiny_judge.py'),
         ("number", "its entry point must be a class or a function that returns a judge"),
         ("incomplete", "it has no method judge(annotation, caption)"),
-        ("gone", "of the package tiny-judge cannot be loaded: ModuleNotFoundError"),
     ],
 )
 def test_a_broken_package_is_one_line(site: Path, name: str, said: str) -> None:

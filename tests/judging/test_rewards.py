@@ -167,6 +167,7 @@ async def test_what_no_caption_can_mend_is_raised() -> None:
     judge = capeval.Judge(videos(), base_url="http://127.0.0.1:9/v1")
     with pytest.raises(EndpointRefused, match="cannot reach"):
         judge.rewards(TEXTS, INDICES)
+    assert judge.spent.dollars == 0
     for thread in threading.enumerate():
         if thread.name == "capeval-judge":
             thread.join(10)

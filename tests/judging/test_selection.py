@@ -12,21 +12,23 @@ import pytest
 
 from capeval.errors import UsageError
 from capeval.files.captions import load_captions
-from capeval.judging.judge import judge_async, open_judging, targets_of
+from capeval.judging.judge import judge_async
 from capeval.judging.judges import DEFAULT_MODEL, default_judge, open_judge
 from capeval.judging.judging_work import JudgingWork
 from capeval.judging.protocol import JudgeOptions
 from capeval.llm.replies import ChatReply, ChatRequest
-from capeval.runs.engine import Locks, execute
+from capeval.runs.engine import execute
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source, annotations_of, sample_captions
 from capeval.schema import Annotation, Caption, Usage
 from capeval.text import Loss
 from tests.conftest import Today
 from tests.judge_responder import reply_to
+from tests.judged_runs import write_annotations
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer
 from tests.six_videos import captions, right, videos
+from tests.world import write_lines
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -41,15 +43,11 @@ async def test_a_url_alone_takes_the_sole_model() -> None:
             assert (opened.judge.name, opened.judge.base_url) == ("some-model", server.url)
             assert not opened.judge.is_baseline
         assert server.calls == 0
-
-
-@pytest.mark.parametrize("models", [(), ("one", "two")])
-async def test_a_url_with_another_number_of_models_wants_a_name(models: tuple[str, ...]) -> None:
-    async with LoopbackServer(models=models) as server:
-        with pytest.raises(UsageError, match="name one of the endpoint's models") as caught:
-            async with open_judge(JudgeOptions({}, base_url=server.url)):
-                pytest.fail("it opened")
-    assert all(model in str(caught.value) for model in models)
+        for server.models in ((), ("one", "two")):
+            with pytest.raises(UsageError, match="name one of the endpoint's models") as caught:
+                async with open_judge(JudgeOptions({}, base_url=server.url)):
+                    pytest.fail("it opened")
+            assert all(model in str(caught.value) for model in server.models)
 
 
 def made_videos() -> Source:
@@ -128,26 +126,18 @@ async def test_a_model_whose_replies_cannot_be_read_is_reported_once(
 ENDING, END = "gpt-4o-2024-08-06", date(2027, 1, 14)
 
 
-def test_the_default_does_not_depend_on_the_day(today: Today) -> None:
-    for day in (date(2026, 6, 1), END, date(2030, 1, 1)):
-        today.day = day
+def test_the_judge_where_none_is_named(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
+    for today.day in (date(2026, 6, 1), END, date(2030, 1, 1)):
         name, reason = default_judge(JudgeOptions({}, api_key="sk-x"))
         assert (name, "published scores are by gpt-4o" in reason) == ("gpt-6-luna", True)
-
-
-def test_the_other_defaults(today: Today, monkeypatch: pytest.MonkeyPatch) -> None:
-    today.day = date(2030, 1, 1)
     assert default_judge(JudgeOptions({}), is_sample=True)[0] == "lexical"
-    today.day = date(2026, 6, 1)
     for written in ("https://api.openai.com/v1/", "https://API.openai.com:443/v1"):
         assert default_judge(JudgeOptions({}, base_url=written))[0] == DEFAULT_MODEL
     assert default_judge(JudgeOptions({}, client=ScriptedClient(right)))[0] == DEFAULT_MODEL
     with pytest.raises(UsageError, match="no judge is configured"):
         default_judge(JudgeOptions({}))
-    local = "http://localhost:8000/v1"
     alone = (None, "the only model of this endpoint")
-    assert default_judge(JudgeOptions({}, base_url=local)) == alone
-    monkeypatch.setenv("OPENAI_BASE_URL", local)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     assert default_judge(JudgeOptions({})) == alone
 
 
@@ -184,33 +174,21 @@ async def test_what_is_known_of_openais_models_is_not_assumed_of_others(today: T
     assert notices == []
 
 
-async def test_a_run_never_changes_its_judge_silently(tmp_path: Path) -> None:
-    annotations = tmp_path / "annotations.json"
-    rows = ", ".join(one.model_dump_json() for one in videos())
-    annotations.write_text(f"[{rows}]", encoding="utf-8")
-    given: dict[str, Any] = {"annotations": str(annotations), "client": ScriptedClient(right)}
-    (tmp_path / "mine.jsonl").write_text(
-        "".join(caption.model_dump_json() + "\n" for caption in CAPTIONS), encoding="utf-8"
-    )
-    await judge_async("mine.jsonl", **given, judge="gpt-4.1")
+async def test_a_run_never_changes_its_judge_silently() -> None:
+    write_annotations(Path("annotations.json"), videos())
+    write_lines(Path("mine.jsonl"), [caption.model_dump() for caption in CAPTIONS])
+    given: dict[str, Any] = {"client": ScriptedClient(right), "annotations": "annotations.json"}
 
     async def notices(**choice: Any) -> list[str]:
         found: list[str] = []
-        options = JudgeOptions({}, client=given["client"], **choice)
-        targets = targets_of(options).named(["mine"], "judging", found.append)
-        async with open_judging(replace(options, on_notice=found.append), targets) as session:
-            await session.prepare(Locks(held=False))
+        await judge_async("mine.jsonl", **given, **choice, on_notice=found.append)
         return found
 
+    for named in ("gpt-4.1", "gpt-4.1", "gpt-4o-mini"):
+        assert await notices(judge=named) == []
     (notice,) = await notices()
     assert isinstance(notice, Loss)
-    assert "already judged by gpt-4.1@tuna-cap-v1. Now another judge, gpt-6-luna" in notice
-    assert await notices(judge="gpt-4o-mini") == []
-    assert await notices(judge="gpt-4.1") == []
-    # In Python, too; once for each run.
-    found: list[str] = []
-    await judge_async("mine", **given, on_notice=found.append)
-    (said,) = found
-    assert said == notice
-    await judge_async("mine", **given, on_notice=found.append)
-    assert len(found) == 1
+    assert "already judged by gpt-4.1@tuna-cap-v1" in notice
+    assert "Now another judge, gpt-6-luna" in notice
+    # Once for each run.
+    assert await notices() == []

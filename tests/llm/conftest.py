@@ -1,11 +1,8 @@
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from capeval.llm.asker import Asker
 from capeval.llm.cache import ReplyCache
@@ -16,13 +13,6 @@ from tests.server import LoopbackServer, Responder, echo
 
 CACHE = Path("replies.sqlite")
 KEY = "sk-verysecretkey-1234567890"
-
-
-@pytest.fixture(autouse=True)
-def _no_ambient_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [*os.environ]:
-        if name.lower().endswith("_proxy") or name.startswith("OPENAI_"):
-            monkeypatch.delenv(name)
 
 
 def ask_for(text: str = "hello", **more: Any) -> ChatRequest:

@@ -200,6 +200,7 @@ async def test_every_response_has_its_outcome(outcome: str, response: bytes) -> 
             ends = outcome if outcome in {"cut", "declined"} else "complete"
             assert ending(reply.finish_reason) == ends
             assert reply.text == "good" or outcome == "declined"
+            assert reply.usage.cached_tokens == 0
     if outcome == "retried":
         async with (
             asyncio.timeout(10),

@@ -150,6 +150,9 @@ async def test_a_folder_that_cannot_be_made_is_reported_once(
     assert await answers(cache) == 4
     (notice,) = notices
     assert "cannot be written" in notice
+    found = cache.get(asked("hello 0").key)
+    assert found is not None
+    assert found[1] == "validated"
 
 
 async def test_replies_wait_in_memory_while_the_file_is_locked(

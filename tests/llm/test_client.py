@@ -154,7 +154,7 @@ async def test_a_refused_parameter_is_left_off_from_then_on(
     more: dict[str, Any] = {"latency": 0.005, "on_notice": notices.append}
     async with served(refusing(*refused), **more) as (server, client):
         replies = await asyncio.gather(
-            *(client.complete(ask_for(str(n), schema=SCHEMA)) for n in range(64))
+            *(client.complete(ask_for(str(n), schema=SCHEMA)) for n in range(16))
         )
         assert replies[-1].left_off == left_off
         calls = server.calls
@@ -254,7 +254,10 @@ async def test_a_model_that_thinks_first_gets_more_room() -> None:
         (lambda: failure(404, "no such page"), r"OpenAI-compatible .* end in /v1\?"),
         (not_json, r"OpenAI-compatible .* end in /v1\?"),
         (lambda: failure(500), "does not answer .*it broke"),
-        (lambda: failure(400, "messages are wrong"), "refuses any request: 400: messages"),
+        (
+            lambda: failure(400, "messages are wrong"),
+            "any request: 400: messages are wrong$",
+        ),
         (Drop, "cannot reach .*Server disconnected; is it still starting"),
         (Hang, "cannot reach .*timed out"),
     ],
@@ -288,7 +291,7 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -
     url = "https://api.openai.com/v1"
     async with served(lambda _: unauthorized()) as (server, client):
         asker = Asker(client, None, base_url=url, meter=Meter(), endpoint=client)
-        asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(64))
+        asks = (asker.ask(ask_for(str(n)), lambda reply: reply.text) for n in range(16))
         ended = await asyncio.gather(*asks, return_exceptions=True)
     assert {type(one) for one in ended} == {EndpointRefused}
     assert server.calls == 1

@@ -28,7 +28,6 @@ FLAT = {"m": Price(input=1.0, output=1.0)}
 LIST = {
     "gpt-4o-2024-08-06": (2.50, 1.25, 10.00),
     "openai/gpt-4o-mini": (0.15, 0.075, 0.60),
-    "gpt-4.1-2025-04-14": (2.00, 0.50, 8.00),
     # Its price rises with the length of a request; capeval's are short.
     "gpt-5.4": (2.50, 0.25, 15.00),
 }

@@ -1,5 +1,6 @@
 """The engine for resumable work: what it keeps, what it does again, and what it leaves behind."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, EndpointRefused, RunLocked
 from capeval.files.jsonl import whole_lines, write_jsonl
+from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (
     Finished,
     Labels,
@@ -105,12 +107,9 @@ async def test_a_stop_keeps_the_results_so_far(run: RunFolder, failure: CapevalE
     finished = await done(Squaring(run, [1, 2, 3], {3: failure}))
     assert finished.stopped is failure
     assert (set(finished.done), values(run)) == ({"1", "2"}, [1, 4])
-
-
-async def test_a_failure_after_the_first_outcome_keeps_the_lines(run: RunFolder) -> None:
     with pytest.raises(EndpointRefused):
-        await done(Squaring(run, [1, 2], {2: EndpointRefused("bad key")}))
-    assert values(run) == [1]
+        await done(Squaring(run, [1, 2, 3, 4], {4: EndpointRefused("bad key")}))
+    assert values(run) == [1, 4, 9]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +130,23 @@ async def test_a_start_without_an_outcome_changes_nothing(
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
     await start(1, 2)
     assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+async def test_after_a_stop_calls_under_way_finish_and_none_is_begun() -> None:
+    begun: list[int] = []
+    recorded: list[int] = []
+
+    async def work(number: int) -> None:
+        begun.append(number)
+        await asyncio.sleep(0)
+        if number == 0:
+            raise BudgetReached("spent")
+
+    with pytest.raises(BudgetReached):
+        await work_through(
+            range(9), work, concurrency=2, record=lambda number, _: recorded.append(number)
+        )
+    assert (begun, recorded) == ([0, 1], [1])
 
 
 async def test_progress_and_a_rerun_of_failures(run: RunFolder) -> None:

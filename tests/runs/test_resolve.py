@@ -31,7 +31,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run("bare", FAIR)
     shutil.rmtree("runs/bare/judge")
     shutil.copy(f"runs/mine/{JUDGE}/judgments.jsonl", "judgments.jsonl")
-    shutil.copy("runs/mine/captions.jsonl", "captions.v2.jsonl")
+    Path("step").mkdir()
+    for name in ("captions.v2.jsonl", "step/captions.jsonl"):
+        shutil.copy("runs/mine/captions.jsonl", name)
     Path("tuna.json").write_text('[{"index": "a"}]')
     Path("metric.csv").write_text("video_id,score\na,1\n")
 
@@ -78,7 +80,9 @@ MEANT: dict[str, dict[str, str]] = {
         "judges": "is neither a folder nor a run under runs/",
     },
     "runs/mine/captions.jsonl": {"captions": "runs/mine"},
+    "runs/mine/manifest.json": {"captions": "runs/mine/manifest.json"},
     "captions.v2.jsonl": {"captions": "captions.v2.jsonl"},
+    "step/captions.jsonl": {"captions": "step/captions.jsonl"},
     "tuna.json": {"judgments": "tuna.json", "metric": "tuna.json"},
     "metric.csv": {"metric": "metric.csv"},
     "mime": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
