@@ -1,11 +1,7 @@
-"""How a model is loaded by transformers, and what is refused before it writes a caption."""
-
-import importlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,9 +13,8 @@ from capeval.captioners import loading
 from capeval.captioners.catalogue import ModelEntry
 from capeval.captioners.loading import load_model
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.transformers_backend import _NEEDED
 from capeval.errors import UsageError
-from capeval.local_models import ModelSize, Placement, require_packages
+from capeval.local_models import ModelSize, Placement
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint
 
@@ -174,20 +169,3 @@ def test_a_model_that_fits_on_no_gpu_is_loaded_by_accelerates_map(
     # Without the package that unpacks them, one line says which it is.
     with pytest.raises(UsageError, match=r"cannot be loaded: .*gptqmodel"):
         tiny.load(folder)
-
-
-def test_a_torchvision_of_another_torch_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    genuine = importlib.import_module
-
-    def fails(name: str) -> ModuleType:
-        if name == "torchvision":
-            raise RuntimeError("operator torchvision::nms does not exist")
-        return genuine(name)
-
-    monkeypatch.setattr(importlib, "import_module", fails)
-    with pytest.raises(UsageError, match=r"torchvision 0\.\d+.* does not work with torch 2\.") as t:
-        require_packages(_NEEDED, "generate")
-    assert "nms does not exist" in str(t.value)
-    assert "\n" not in str(t.value)

@@ -1,5 +1,3 @@
-"""Reading ahead, batching and captioning."""
-
 import asyncio
 import random
 import threading
@@ -13,11 +11,7 @@ import pytest
 from capeval.captioners import pipeline
 from capeval.captioners.pipeline import Job, caption_videos
 from capeval.captioners.protocol import Captioned, Uncaptioned
-from capeval.errors import (
-    BudgetReached,
-    MissingExtra,
-    UsageError,
-)
+from capeval.errors import BudgetReached, MissingExtra, UsageError
 from capeval.video import FrameSet
 from tests.world import FakeCaptioner, FakeReader, captioned
 
@@ -94,19 +88,11 @@ async def test_which_videos_share_a_batch_does_not_depend_on_time(
             time.sleep(self._naps.random() / 200)
             return super().read(path, cancel=cancel)
 
-    async def batches(seed: int) -> list[tuple[str, ...]]:
-        seen: list[tuple[str, ...]] = []
-
-        class Remembers(FakeCaptioner):
-            async def caption(self, requests: Any) -> Any:
-                await asyncio.sleep(random.Random(seed).random() / 100)
-                seen.append(tuple(r.index for r in requests))
-                return await super().caption(requests)
-
-        model = Remembers(batch_size=4)
+    async def batches(seed: int) -> tuple[list[str], list[tuple[int, ...]]]:
+        model = FakeCaptioner(batch_size=4)
         model.mixes_frame_counts = mixes
         await run(60, Uneven(seed), model)
-        return seen
+        return [*model.prompts], model.batches
 
     assert await batches(1) == await batches(2)
 

@@ -1,5 +1,3 @@
-"""Captioners of other packages, and objects that are captioners."""
-
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

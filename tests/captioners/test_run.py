@@ -1,5 +1,3 @@
-"""Generating a run: what is kept, what is done again, and what is never mixed."""
-
 import shutil
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,5 +1,3 @@
-"""Captions of tiny models: frames, batches, memory and cancelled calls."""
-
 import asyncio
 import json
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""`capeval annotate draft`: captions become drafts, and what fails is left and named."""
-
 import asyncio
 from pathlib import Path
 from typing import Any

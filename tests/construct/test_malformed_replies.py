@@ -1,5 +1,3 @@
-"""Replies of the chat model that drafts or checks: malformed replies, and hostile texts."""
-
 import json
 import re
 from collections.abc import Callable

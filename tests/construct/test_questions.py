@@ -1,5 +1,3 @@
-"""`capeval mcq construct draft` and `check`: questions from annotations, and their faults."""
-
 import json
 from collections import Counter
 from pathlib import Path

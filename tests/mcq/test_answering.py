@@ -1,5 +1,3 @@
-"""`capeval mcq answer` through the command line, over generated clips."""
-
 from __future__ import annotations
 
 import asyncio
@@ -274,9 +272,6 @@ WRONG = [
     (("--where", "word=that"), "no question has this value"),
     (("--subtitles", "nowhere"), "nowhere"),
     (("--likelihood",), "--likelihood is for models in this process"),
-    (("--frames", "many"), "many"),
-    (("--videos", "nowhere"), "nowhere"),
-    (("--shard", "3/2"), "--shard"),
 ]
 
 
