@@ -262,9 +262,16 @@ def test_a_tiny_model_captions_the_sample(tmp_path: Path, checkpoint: Checkpoint
         assert typed(tmp_path, *cpu, *few, *more).code == 0
         return [line["caption"] for line in lines(tmp_path / "runs" / run / "captions.jsonl")]
 
+    def settings(run: str) -> dict[str, Any]:
+        manifest = json.loads((tmp_path / "runs" / run / "manifest.json").read_text("utf-8"))
+        generation: dict[str, Any] = manifest["generation"]["generation"]
+        return {"seed": generation.get("seed"), **generation["generation"]}
+
     drawn = written("drawn")
     assert written("again") == drawn
     assert written("other", "--seed", "1") != drawn
-    manifest = json.loads((tmp_path / "runs" / "drawn" / "manifest.json").read_text("utf-8"))
-    generation = manifest["generation"]["generation"]
-    assert (generation["generation"]["temperature"], generation["seed"]) == (0.9, 0)
+    # From the whole distribution: transformers would cut it off after 50 tokens.
+    sampled = {"do_sample": True, "temperature": 0.9, "top_p": 1.0, "top_k": 0, "seed": 0}
+    assert sampled.items() <= settings("drawn").items()
+    written("greedy", "--temperature", "0", "--max-new-tokens", "7")
+    assert {"do_sample": False, "max_new_tokens": 7}.items() <= settings("greedy").items()

@@ -10,25 +10,10 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from capeval.captioners import loading
-from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.loading import load_model
-from capeval.captioners.options import CaptionerOptions
 from capeval.errors import UsageError
 from capeval.local_models import ModelSize, Placement
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint
-
-
-def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
-    hub = str(checkpoint("llava-onevision"))
-    entry = ModelEntry(name="m", reached="transformers", hub=hub, temperature=0.5)
-    own = load_model(entry, CaptionerOptions(device="cpu")).settings["generation"]
-    # From the whole distribution: transformers would cut it off after 50 tokens.
-    sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
-    assert sampled.items() <= own.items()
-    options = CaptionerOptions(temperature=0, device="cpu", max_new_tokens=7)
-    given = load_model(entry, options).settings["generation"]
-    assert (given["max_new_tokens"], given["do_sample"]) == (7, False)
 
 
 def edit_config(folder: Path, **config: Any) -> None:

@@ -125,31 +125,25 @@ def test_an_empty_cell_is_no_response(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "changes", "message"),
+    ("layout", "changes", "options", "message"),
     [
-        ("video-mme", {}, "Video-MME"),
-        ("tomato", {}, "TOMATO"),
-        ("tomato", {"id": "../../elsewhere/1"}, "TOMATO"),
-        ("tomato", {"demonstration_type": "../elsewhere"}, "TOMATO"),
+        ("video-mme", {}, {}, "Video-MME"),
+        ("tomato", {"id": "1"}, {}, "TOMATO"),
+        ("tomato", {"id": "../../elsewhere/1"}, {}, "TOMATO"),
+        ("tomato", {"demonstration_type": "../elsewhere"}, {}, "TOMATO"),
+        ("tomato", {}, {"model": None}, "model"),
+        ("tomato", {}, {"model": "../m"}, "model"),
+        ("tomato", {}, {"out": None}, "out"),
     ],
 )
 def test_what_a_layout_cannot_say_is_refused(
-    tmp_path: Path, layout: Any, changes: dict[str, Any], message: str
+    layout: Any, changes: dict[str, Any], options: dict[str, Any], message: str
 ) -> None:
-    made = line(1, "C", demonstration_type="human") | changes
-    source = write_lines(tmp_path / "r.jsonl", [made])
-    with pytest.raises(InputError, match=message):
-        capeval.mcq_grade(source, layout=layout, out=tmp_path / "deep" / "out", model="m")
-    assert {path.name for path in tmp_path.rglob("*")} == {"r.jsonl"}
-
-
-@pytest.mark.parametrize("model", [None, "../m", "a\x1b[31m"])
-def test_a_model_is_the_name_of_a_file(model: str | None) -> None:
-    source = write_lines(Path("r.jsonl"), [line(1, "C", id="count/1", demonstration_type="human")])
-    with pytest.raises(UsageError, match="model"):
-        capeval.mcq_grade(source, layout="tomato", out="out", model=model)
-    with pytest.raises(UsageError, match="out"):
-        capeval.mcq_grade(source, layout="tomato", model="m")
+    made = line(1, "C", id="count/1", demonstration_type="human") | changes
+    source = write_lines(Path("r.jsonl"), [made])
+    with pytest.raises((InputError, UsageError), match=message):
+        capeval.mcq_grade(source, layout=layout, **{"out": "deep/out", "model": "m"} | options)
+    assert {path.name for path in Path().rglob("*")} == {"r.jsonl"}
 
 
 FAILED = "Failed to obtain answer via API."

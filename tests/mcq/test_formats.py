@@ -219,18 +219,6 @@ def test_a_mistake_is_named_with_its_place(name: str, value: Any, message: str) 
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "record", [tuna(candidates=str(OPTIONS), answer="B"), video_mme(), harness(), own()]
-)
-def test_parquet_is_read_as_json_is(record: dict[str, Any]) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra data")
-    import pyarrow
-
-    # Recognised from the content: the name does not matter.
-    parquet.write_table(pyarrow.Table.from_pylist([record]), "q.tsv")
-    assert load_questions("q.tsv") == load([record])
-
-
 LISTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), min_size=2)
 
 
@@ -262,7 +250,6 @@ TAGGED = tuple(
 @pytest.mark.parametrize(
     ("where", "ids"),
     [
-        ([], "012"),
         (["task=visual cues"], "2"),
         (["kind=Multi-Scene", "kind=High-Dynamic"], "0"),
         (["hard=true"], "1"),
