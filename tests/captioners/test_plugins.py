@@ -53,12 +53,6 @@ def test_a_captioner_of_another_package_is_a_model(install: Callable[..., None])
     assert first["generation"] == {"backend": "own-vlm", "style": "plain"}
     assert generate().captions == made.captions
     assert Path("closed").is_file()
-
-
-def test_an_entry_of_the_catalogue_names_the_captioner_and_its_options(
-    install: Callable[..., None],
-) -> None:
-    install(PLUGIN)
     Path("capeval.toml").write_text(
         '[models.brief]\nreached = "own-vlm"\noptions = {style = "brief"}\n'
     )

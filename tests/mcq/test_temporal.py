@@ -128,14 +128,11 @@ def test_share_of_none_or_all_has_the_interval_of_what_could_be_missed() -> None
 FEW = 200
 
 
-def make_runs(
-    prefix: str = "m", seed: int = 1, model: str | None = None, **shares: float
-) -> dict[str, Any]:
-    shares = shares or {"multi": 0.6, "single": 0.3, "picked": 0.35, "shuffled": 0.5}
-    answers = paired(seed, *shares.values())
+def make_runs() -> dict[str, Any]:
+    shares = {"multi": 0.6, "single": 0.3, "picked": 0.35, "shuffled": 0.5}
     return {
-        role: grade(Path("runs") / f"{prefix}-{role}", correct, FRAMES[role], model=model)
-        for role, correct in zip(shares, answers, strict=True)
+        role: grade(Path(f"runs/m-{role}"), correct, FRAMES[role])
+        for role, correct in zip(shares, paired(1, *shares.values()), strict=True)
     }
 
 
@@ -220,7 +217,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 def test_mistakes_are_explained() -> None:
     many, one = paired(1, 0.6, 0.3)
-    make_runs(multi=0.6, single=0.3)
+    make_runs()
     Path("runs/empty").mkdir()
     grade(Path("runs/a"), many, FRAMES["multi"], model="A")
     grade(Path("runs/b"), one, FRAMES["single"], model="B")
