@@ -18,7 +18,7 @@ from capeval.errors import InputError
 from tests.metrics.chat_world import calls
 from tests.server import LoopbackServer
 from tests.video.clips import make_clip
-from tests.world import FakeCaptioner, captioned, start, write_lines
+from tests.world import FakeCaptioner, captioned, lines, start, write_lines
 from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
@@ -92,8 +92,10 @@ def test_a_failed_call_leaves_its_question_undecided_until_the_next_run(tmp_path
     found = capeval.construct_filter(file, model=model(answerer, broken="q2#"))
     assert found.items[2].status == "undecided"
     assert "no memory left" in str(found.items[2].reason)
-    kept = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8")
-    assert '"q2"' not in kept
+    kept = {one["id"] for one in lines(tmp_path / "questions.kept.jsonl")}
+    (file_of_all,) = tmp_path.rglob("decisions.jsonl")
+    status = {one["id"]: one["status"] for one in lines(file_of_all)}
+    assert (status["q2"], kept) == ("undecided", {n for n in status if status[n] == "kept"})
     again = model(answerer)
     found = capeval.construct_filter(file, model=again)
     assert found.counts["undecided"] == 0
