@@ -74,11 +74,9 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
     videos = tmp_path / "videos"
     videos.mkdir()
     for index in INDEXES[:6]:
-        clip = (sample_folder() / "videos" / f"{index}.mp4").read_bytes()
-        (videos / f"{index}.mp4").write_bytes(clip)
-    (videos / f"{INDEXES[6]}.mp4").write_bytes(b"")
-    (videos / f"{INDEXES[7]}.mp4").write_bytes(b"not a video at all" * 100)
-    (videos / f"{INDEXES[8]}.mp4").mkdir()
+        shutil.copy(sample_folder() / "videos" / f"{index}.mp4", videos)
+    for index in INDEXES[6:9]:
+        (videos / f"{index}.mp4").touch()
 
     def moody(request: dict[str, Any]) -> Any:
         answer = describe(request)
@@ -96,12 +94,11 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
     assert "m: captioned 5/10" in made.out
     assert "Run the same command again" in made.out
     assert (allowed.code, "m: captioned 6/10, 1 of them now" in allowed.out) == (0, True)
-    failed = {
-        line["index"]: line["reason"] for line in lines(tmp_path / "runs/m/ungenerated.jsonl")
-    }
-    assert set(failed) == set(INDEXES[6:])
-    assert "has no video sample_10" in failed["sample_10"]
-    assert all(failed.values())
+    *failed, last = lines(tmp_path / "runs/m/ungenerated.jsonl")
+    assert [(line["index"], line["reason"]) for line in failed] == [
+        (index, "is empty (0 bytes)") for index in INDEXES[6:9]
+    ]
+    assert "has no video sample_10" in last["reason"]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from rich.console import Console
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import InputError
+from tests.mcq.answering import own_folder
 from tests.metrics.chat_world import calls
 from tests.server import LoopbackServer
-from tests.video.clips import make_clip
-from tests.world import FakeCaptioner, captioned, lines, start, write_lines
+from tests.world import FakeCaptioner, captioned, lines, start
 from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
@@ -34,16 +34,12 @@ ANSWERERS: dict[str, tuple[Answerer, float, float]] = {
 
 
 def write_questions(folder: Path, count: int) -> Path:
-    for video in ("a", "b"):
-        make_clip(folder / f"{video}.mp4", 20)
-    file = folder / "questions.jsonl"
-    lines = []
-    for n in range(count):
-        options = [f"right {n}", f"one {n}", f"two {n}", f"three {n}"]
-        asked = {"question": f"What happens, number {n}?", "options": options, "answer": "A"}
-        lines.append({"id": f"q{n}", "video": "ab"[n % 2], **asked})
-    write_lines(file, lines)
-    return file
+    texts = ("right", "one", "two", "three")
+    rows = [
+        {"question": f"What happens, number {n}?", "options": [f"{one} {n}" for one in texts]}
+        for n in range(count)
+    ]
+    return own_folder(folder, *(row | {"video": "ab"[n % 2]} for n, row in enumerate(rows)))
 
 
 def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
