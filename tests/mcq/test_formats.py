@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from capeval.errors import InputError, UsageError
 from capeval.mcq.question_files import load_questions, parse_list, questions_hash, without_letters
 from capeval.mcq.responses import load_responses
-from capeval.mcq.tags import with_tags
 from capeval.schema import Question
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 
@@ -233,47 +232,6 @@ def test_a_list_is_what_python_prints_and_a_lost_comma_never_fuses_items(
     blank = data.draw(st.sampled_from(["", " ", "\n "]))
     with pytest.raises(ValueError, match="is not a list"):
         parse_list(f"[{first}{blank}{second}]")
-
-
-TAGGED = tuple(
-    Question(id=str(n), video="v", question="?", options=("a", "b"), answer="A", tags=tags)
-    for n, tags in enumerate(
-        (
-            {"task": "count", "zoom": 1, "kind": ["Multi-Scene", "High-Dynamic"]},
-            {"task": "rotation", "zoom": 0, "kind": ["Multi-Scene"], "hard": True},
-            {"task": "visual cues", "zoom": 1, "hard": None, "weight": 2.5},
-        )
-    )
-)
-
-
-@pytest.mark.parametrize(
-    ("where", "ids"),
-    [
-        (["task=visual cues"], "2"),
-        (["kind=Multi-Scene", "kind=High-Dynamic"], "0"),
-        (["hard=true"], "1"),
-        (["hard=null"], "2"),
-        (["weight=2.5"], "2"),
-    ],
-)
-def test_every_condition_must_hold(where: list[str], ids: str) -> None:
-    assert "".join(found.id for found in with_tags(TAGGED, where)) == ids
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        (["task"], '--where "task" must be TAG=VALUE, such as task=count'),
-        (["tsak=count"], 'tag "tsak"; the tags: hard, kind, task, weight, zoom; did you mean "ta'),
-        (["task=conut"], "task can be count, rotation, visual cues; did you mean"),
-        (["zoom=0", "task=count"], "no question has all of --where zoom=0 --where task=count"),
-    ],
-)
-def test_a_condition_that_selects_nothing_is_refused(where: list[str], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        with_tags(TAGGED, where)
-    assert message in str(caught.value)
 
 
 TOMATO_FILES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tomato"

@@ -138,25 +138,6 @@ def test_frames_that_an_edit_list_cuts_away_are_not_there(tmp_path: Path) -> Non
         check_decord(path, "decord counts 277 frames, and a player shows 242")
 
 
-def test_the_record_holds_all_but_the_pixels(tmp_path: Path) -> None:
-    record = read(make_clip(tmp_path / "r.mp4", rate=Fraction(24000, 1001)), Uniform(3)).record()
-    version = record.pop("decoder_version")
-    assert f"PyAV {av.__version__}" in version
-    assert "FFmpeg" in version
-    assert record == {
-        "count": 3,
-        "indices": [0, 23, 47],
-        "times": [0.0, 0.959292, 1.960292],
-        "total_frames": 48,
-        "fps": 23.976024,
-        "duration": 2.002,
-        "width": 128,
-        "height": 96,
-        "decoder": "pyav",
-        "warnings": [],
-    }
-
-
 def cut(path: Path, share: float) -> Path:
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
