@@ -140,11 +140,9 @@ def test_a_mistake_is_one_line(
 
 async def test_a_server_of_other_models_says_which(tmp_path: Path) -> None:
     async with LoopbackServer(describe, models=["other-vlm", "third"]) as server:
-        known = await here(tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url)
-        none = await here(tmp_path, "generate", "--base-url", server.url)
-    assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in known.err
-    assert "name one of the endpoint's models with --model; it has other-vlm, third" in none.err
-    assert (known.code, none.code) == (2, 2)
+        made = await here(tmp_path, "generate", "--model", "qwen2-vl-7b", "--base-url", server.url)
+    assert "does not serve Qwen/Qwen2-VL-7B-Instruct or qwen2-vl-7b; it has other-vlm" in made.err
+    assert made.code == 2
 
 
 async def test_an_endpoint_gets_the_temperature_and_the_prompt_that_are_typed(

@@ -13,10 +13,7 @@ from transformers.image_utils import PILImageResampling, SizeDict
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.loading import PIXEL_BOUNDS, NativeInputs
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import (
-    ContinuationScorer,
-    TransformersCaptioner,
-)
+from capeval.captioners.transformers_backend import ContinuationScorer, TransformersCaptioner
 from tests.captioners import tiny
 from tests.captioners.tiny import Load, Make, captioned
 

@@ -11,14 +11,7 @@ import pytest
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
 from capeval.schema import Usage
-from tests.mcq.answering import (
-    asked,
-    own_folder,
-    replies,
-    seen,
-    text_of,
-    tomato_folder,
-)
+from tests.mcq.answering import asked, own_folder, replies, seen, text_of, tomato_folder
 from tests.server import LoopbackServer, completion, failure
 from tests.video.clips import numbers
 from tests.world import FakeReader, Said, lines, start

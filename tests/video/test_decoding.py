@@ -123,6 +123,7 @@ def test_times_of_a_variable_rate_are_those_of_the_file(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "v.mp4", times_ms=times_ms)
     frames = read(path)
     assert frames.times == pytest.approx([ms / 1000 for ms in times_ms], abs=1e-5)
+    assert frames.fps == pytest.approx(47 / 3.38, rel=1e-4)
     by_time = read(path, read_policy("2fps"))
     assert by_time.times == pytest.approx([0, 0.48, 0.8, 2.0 + 0.34, 2.98], abs=0.2)
     assert numbers(by_time.frames) == list(by_time.indices)
