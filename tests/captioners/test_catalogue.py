@@ -82,6 +82,7 @@ def own(tmp_path: Path, text: str) -> Path:
         ('[models."llava-vido-7b"]\nframes = "8"', 'did you mean "llava-video-7b"?'),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),
+        ('[models.m]\nbase_url = "gpu:8000/v1"', 'models."m".base_url: '),
         ('[models.m]\nhub = "a/b"\nimages = "webp"', "must be 'jpeg'"),
     ],
 )
