@@ -63,7 +63,7 @@ async def test_a_run_is_named_and_captions_of_other_videos_are_refused(tmp_path:
 
 
 async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
-    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(160)}
+    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(120)}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         fill(folder, captions)
@@ -73,7 +73,7 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
     async with LoopbackServer(answer, latency=0.05) as server:
         given = (*DRAFT, "captions.jsonl", "--base-url", server.url, "--yes")
         process = await start(killed, *given, **KEY)
-        await asyncio.wait_for(calls(server, 110, answer), 60)
+        await asyncio.wait_for(calls(server, 80, answer), 60)
         process.kill()
         await process.communicate()
         server.latency = 0

@@ -270,11 +270,11 @@ def test_planted_shortcuts_are_found(plant: str) -> None:
 
 def test_clean_sets_have_no_shortcuts() -> None:
     rng, alarms = np.random.default_rng(0), dict.fromkeys(PLANTS, 0)
-    for _ in range(100):
+    for _ in range(50):
         for one in shortcuts(sampled(rng, 25)):
             alarms[one.name] += bool(one.beats_chance)
             assert one.chance == 0.25
-    assert max(alarms.values()) <= 6
+    assert max(alarms.values()) <= 3
 
 
 def test_a_video_does_not_teach_its_own_answers() -> None:

@@ -87,14 +87,6 @@ def test_the_table_of_harnesses_names_the_same_questions() -> None:
         assert (question.answer, question.tags["reasoning_type"]) == ("A", "visual_cues")
 
 
-def test_video_mme_is_read_with_its_letters_removed() -> None:
-    (question,) = load([video_mme()])
-    assert (question.id, question.video, question.answer) == ("001-1", "a-b_C", "C")
-    assert question.options == ("1.", "2.", "3.", "None.")
-    names = ("video_id", "duration", "domain", "sub_category", "task_type")
-    assert question.tags == {name: video_mme()[name] for name in names}
-
-
 def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     fields = video_mme()
     questions = [
@@ -112,6 +104,9 @@ def test_the_template_loads_with_a_notice_and_yields_its_responses() -> None:
     (notice,) = notices
     assert notice.startswith("t.json: has trailing commas, which JSON forbids; they are ignored")
     assert [(q.id, q.video) for q in found] == [(f"001-{n}", "001") for n in (1, 2, 3)]
+    assert (found[0].answer, found[0].options) == ("C", ("1.", "2.", "3.", "None."))
+    assert found[0].tags == {"task_type": fields["task_type"], **video}
+    assert load([fields])[0].video == fields["videoID"]
     responses = load_responses(file)
     assert [response.reply for response in responses] == ["C. 3, [x,]", "", None]
     assert responses[2].reason == "no response in t.json"
