@@ -389,14 +389,11 @@ PQ = "colorprim=bt2020:transfer=smpte2084:colormatrix=bt2020nc:log-level=none"
 HLG = "colorprim=bt2020:transfer=arib-std-b67:colormatrix=bt2020nc:log-level=none"
 
 
-def hdr_clip(path: Path, parameters: str = PQ) -> Path:
-    more = {"codec": "libx265", "pixels": "yuv420p10le", "options": {"x265-params": parameters}}
-    return make_clip(path, 24, **more)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("kind", "parameters"), [("PQ", PQ), ("HLG", HLG)])
 def test_hdr_without_tone_mapping_is_noted(kind: str, parameters: str, tmp_path: Path) -> None:
-    path = hdr_clip(tmp_path / "hdr.mp4", parameters)
+    of_hdr: dict[str, Any] = {"codec": "libx265", "pixels": "yuv420p10le"}
+    options = {"x265-params": parameters}
+    path = make_clip(tmp_path / "hdr.mp4", 24, options=options, **of_hdr)
     frames = open_reader("4").read(path)
     assert (frames.hdr, frames.damage) == (kind, ())
     record = frames.record()
