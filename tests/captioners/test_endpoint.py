@@ -1,5 +1,3 @@
-"""Captions from an endpoint: what is sent, what is refused, what is paid for."""
-
 import base64
 import io
 import sqlite3

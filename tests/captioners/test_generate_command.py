@@ -1,5 +1,3 @@
-"""`capeval generate` through the command line: an endpoint, the sample's clips, and accidents."""
-
 import hashlib
 import json
 import shutil

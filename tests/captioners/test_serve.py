@@ -1,5 +1,3 @@
-"""`--serve`: the model's server is started, used and ended, however the command ends."""
-
 import json
 import re
 import shlex

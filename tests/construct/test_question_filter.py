@@ -1,5 +1,3 @@
-"""Which questions need several frames, by simulated answerers and through the command."""
-
 import asyncio
 import json
 import random

@@ -1,5 +1,3 @@
-"""The strategy `exact` on a table of replies in the style of many models."""
-
 import json
 import re
 from pathlib import Path

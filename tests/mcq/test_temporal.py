@@ -1,5 +1,3 @@
-"""`capeval mcq temporal`: its numbers against the TOMATO paper and by hand, and graded runs."""
-
 import json
 import tomllib
 from pathlib import Path
