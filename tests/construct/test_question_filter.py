@@ -20,13 +20,14 @@ from tests.world import FakeCaptioner, captioned, lines, start
 from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
-"""Takes the number of frames; returns whether it knows the answer, or a letter; None is a guess."""
+"""Takes the number of frames; says whether it knows the answer, or what it says; None: a guess."""
 
 ANSWERERS: dict[str, tuple[Answerer, float, float]] = {
     "guess": (lambda rng, frames: None, 0.0, 0.05),
     "fixed letter": (lambda rng, frames: "C", 0.0, 0.0),
     "one frame is enough": (lambda rng, frames: frames >= 1 and rng.random() < 0.9, 0.0, 0.05),
     "blind": (lambda rng, frames: rng.random() < 0.9, 0.0, 0.05),
+    "wrong option": (lambda rng, frames: ("two", "three", "one")[min(frames, 2)], 0.0, 0.0),
     "temporal": (lambda rng, frames: frames > 1 and rng.random() < 0.9, 0.65, 0.85),
 }
 
@@ -54,7 +55,7 @@ def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
             if line[1:3] == ". "
         }
         if isinstance(knows, str):
-            letter = knows
+            letter = letters.get(knows, knows)
         elif knows:
             letter = letters["right"]
         else:
@@ -69,6 +70,8 @@ def test_only_questions_that_need_frames_are_kept(name: str, tmp_path: Path) -> 
     answerer, least, most = ANSWERERS[name]
     found = capeval.construct_filter(write_questions(tmp_path, 20), model=model(answerer))
     assert least <= found.counts["kept"] / len(found.items) <= most
+    if name == "wrong option":
+        assert found.control == (20, 60)
     assert found.counts["undecided"] == 0
 
 
