@@ -184,7 +184,8 @@ def test_failed_calls_are_left_out_of_both_runs() -> None:
     grade(Path("runs/many"), many, FRAMES["multi"])
     grade(Path("runs/one"), one[:50], FRAMES["single"])
     found = capeval.mcq_temporal(multi="many", single="one", resamples=FEW)
-    assert found.overall["multi_frame_gain"].questions == 48
+    gain = found.overall["multi_frame_gain"]
+    assert (gain.questions, gain.videos) == (48, 17)
     assert found.runs["multi"].questions == 59
     assert found.unpaired == 10
 

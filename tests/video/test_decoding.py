@@ -180,7 +180,7 @@ def test_a_stream_that_begins_between_key_frames_shows_what_can_be_decoded(tmp_p
     assert found[0] % 30 == 0
     (warning,) = frames.warnings
     assert "where its packets announce" in warning
-    assert frames.times[:2] == (0, pytest.approx(1 / 24, abs=1e-5))
+    assert frames.times[:2] == pytest.approx((0, 1 / 24), abs=1e-5)
 
 
 def test_a_title_that_is_not_utf8_does_no_harm(tmp_path: Path) -> None:
