@@ -1,5 +1,3 @@
-"""What of a model's text is the caption, and whether it repeats itself."""
-
 import pytest
 
 from capeval.captioners.pipeline import repetition_warning

@@ -1,5 +1,3 @@
-"""The catalogue of models, and the user's own entries."""
-
 import json
 import shlex
 from pathlib import Path
@@ -79,14 +77,12 @@ def own(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[models.m", "not valid TOML"),
         ("models = 3", "models: must be a table, not 3"),
-        ('[models]\nm = "x"', 'models."m": must be a table, not "x"'),
         ('[models.m]\nhub = "a/b"\nframe = "32"', 'models."m".frame: is unknown; one of reached'),
         ('[models."llava-vido-7b"]\nframes = "8"', 'did you mean "llava-video-7b"?'),
-        ('[models.m]\nhub = "a/b"\nreached = "transformer"', 'did you mean "transformers"?'),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),
+        ('[models.m]\nbase_url = "gpu:8000/v1"', 'models."m".base_url: '),
         ('[models.m]\nhub = "a/b"\nimages = "webp"', "must be 'jpeg'"),
     ],
 )

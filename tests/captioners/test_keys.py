@@ -1,5 +1,3 @@
-"""Which key goes to which address."""
-
 import asyncio
 from pathlib import Path
 

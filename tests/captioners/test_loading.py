@@ -1,11 +1,7 @@
-"""How a model is loaded by transformers, and what is refused before it writes a caption."""
-
-import importlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,26 +10,10 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from capeval.captioners import loading
-from capeval.captioners.catalogue import ModelEntry
-from capeval.captioners.loading import load_model
-from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.transformers_backend import _NEEDED
 from capeval.errors import UsageError
-from capeval.local_models import ModelSize, Placement, require_packages
+from capeval.local_models import ModelSize, Placement
 from tests.captioners import tiny
 from tests.captioners.tiny import Checkpoint
-
-
-def test_an_option_replaces_what_the_entry_says(checkpoint: Checkpoint) -> None:
-    hub = str(checkpoint("llava-onevision"))
-    entry = ModelEntry(name="m", reached="transformers", hub=hub, temperature=0.5)
-    own = load_model(entry, CaptionerOptions(device="cpu")).settings["generation"]
-    # From the whole distribution: transformers would cut it off after 50 tokens.
-    sampled = {"do_sample": True, "temperature": 0.5, "top_p": 1.0, "top_k": 0}
-    assert sampled.items() <= own.items()
-    options = CaptionerOptions(temperature=0, device="cpu", max_new_tokens=7)
-    given = load_model(entry, options).settings["generation"]
-    assert (given["max_new_tokens"], given["do_sample"]) == (7, False)
 
 
 def edit_config(folder: Path, **config: Any) -> None:
@@ -174,20 +154,3 @@ def test_a_model_that_fits_on_no_gpu_is_loaded_by_accelerates_map(
     # Without the package that unpacks them, one line says which it is.
     with pytest.raises(UsageError, match=r"cannot be loaded: .*gptqmodel"):
         tiny.load(folder)
-
-
-def test_a_torchvision_of_another_torch_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    genuine = importlib.import_module
-
-    def fails(name: str) -> ModuleType:
-        if name == "torchvision":
-            raise RuntimeError("operator torchvision::nms does not exist")
-        return genuine(name)
-
-    monkeypatch.setattr(importlib, "import_module", fails)
-    with pytest.raises(UsageError, match=r"torchvision 0\.\d+.* does not work with torch 2\.") as t:
-        require_packages(_NEEDED, "generate")
-    assert "nms does not exist" in str(t.value)
-    assert "\n" not in str(t.value)

@@ -1,5 +1,3 @@
-"""Where a model is placed, and which weights a folder or a hub id means."""
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Captioners of other packages, and objects that are captioners."""
-
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -55,12 +53,6 @@ def test_a_captioner_of_another_package_is_a_model(install: Callable[..., None])
     assert first["generation"] == {"backend": "own-vlm", "style": "plain"}
     assert generate().captions == made.captions
     assert Path("closed").is_file()
-
-
-def test_an_entry_of_the_catalogue_names_the_captioner_and_its_options(
-    install: Callable[..., None],
-) -> None:
-    install(PLUGIN)
     Path("capeval.toml").write_text(
         '[models.brief]\nreached = "own-vlm"\noptions = {style = "brief"}\n'
     )
@@ -114,17 +106,31 @@ def whole(request: CaptionRequest, **more: Any) -> Captioned:
     return Captioned(request.index, **(values | more))
 
 
-def test_an_object_with_a_name_and_a_method_is_a_captioner(tmp_path: Path) -> None:
-    made = capeval.generate(
-        Own(lambda requests: ["A dog \ud83d runs."] * len(requests)),
-        frames=FakeReader(),
-        runs=tmp_path,
-    )
+LOOP = "A dog runs. " + "It barks at the red ball. " * 30
+
+
+@pytest.mark.parametrize(
+    ("text", "caption", "warning"),
+    [
+        # An unpaired surrogate is replaced.
+        ("A dog \ud83d runs.", "A dog \ufffd runs.", ""),
+        ("<think>Hm.</think>\nA dog.", "A dog.", "reasoning in front of the caption was removed"),
+        (LOOP, LOOP.strip(), 'repetition loop: "it barks at the red ball" 30 times'),
+    ],
+)
+def test_an_object_with_a_name_and_a_method_is_a_captioner(
+    text: str, caption: str, warning: str, tmp_path: Path
+) -> None:
+    own = Own(lambda requests: [text] * len(requests))
+    made = capeval.generate(own, frames=FakeReader(), runs=tmp_path)
     assert len(made.captions) == 10
-    # An unpaired surrogate is replaced.
-    assert made.captions[0]["caption"] == "A dog \ufffd runs."
-    assert made.captions[0]["model"] == "own"
-    assert made.captions[0]["seconds"] >= 0
+    first = made.captions[0]
+    assert (first["caption"], first["model"]) == (caption, "own")
+    assert warning in "".join(first["warnings"])
+    assert bool(first["warnings"]) == bool(warning)
+
+
+EMPTY = ("", "  \n", "...", "<|im_end|>")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +138,8 @@ def test_an_object_with_a_name_and_a_method_is_a_captioner(tmp_path: Path) -> No
     [
         (lambda _: None, "the model failed: TypeError: it returned a NoneType, not a list"),
         *((raising(error), f"the model failed: {said}") for error, said in ERRORS.values()),
+        *((lambda _, text=text: [text], "the caption is empty") for text in EMPTY),
+        (lambda _: ["Okay.\n<think>A dog?"], "it is not clear where the reasoning ends and the "),
         (lambda _: [], "it returned 0 captions for 1 videos"),
         (lambda rs: ["A dog."] * (len(rs) + 1), "it returned 2 captions for 1 videos"),
         (lambda _: [None], "the model returned a NoneType, not a caption"),

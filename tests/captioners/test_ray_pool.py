@@ -1,5 +1,3 @@
-"""Captions from the workers of a real Ray: the same files, whatever happens to a worker."""
-
 import asyncio
 import json
 import shutil

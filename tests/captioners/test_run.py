@@ -1,5 +1,3 @@
-"""Generating a run: what is kept, what is done again, and what is never mixed."""
-
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,13 +25,7 @@ from capeval.llm.money import Meter
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
 from tests.server import LoopbackServer
-from tests.world import (
-    FakeCaptioner,
-    FakeReader,
-    annotation,
-    lines,
-    write_lines,
-)
+from tests.world import FakeCaptioner, FakeReader, annotation, lines, write_lines
 
 pytestmark = pytest.mark.usefixtures("alone")
 

@@ -1,5 +1,3 @@
-"""Captions of tiny models: frames, batches, memory and cancelled calls."""
-
 import asyncio
 import json
 from dataclasses import replace
@@ -15,10 +13,7 @@ from transformers.image_utils import PILImageResampling, SizeDict
 from capeval.captioners import Captioned, CaptionRequest, Uncaptioned
 from capeval.captioners.loading import PIXEL_BOUNDS, NativeInputs
 from capeval.captioners.protocol import LoadedModel
-from capeval.captioners.transformers_backend import (
-    ContinuationScorer,
-    TransformersCaptioner,
-)
+from capeval.captioners.transformers_backend import ContinuationScorer, TransformersCaptioner
 from tests.captioners import tiny
 from tests.captioners.tiny import Load, Make, captioned
 
@@ -48,22 +43,33 @@ def test_the_model_is_told_when_its_frames_are(family: str, load: Load) -> None:
         assert at_thirty != at_one
 
 
-def test_a_prompt_that_begins_with_the_first_token_gets_no_second() -> None:
-    # As the templates of Gemma and Llama do.
+@pytest.mark.parametrize(
+    ("roles", "text"),
+    [
+        (("system", "user"), "<bos>Be exact.Describe the video."),
+        (("user",), "<bos>Be exact.\n\nDescribe the video."),
+    ],
+)
+def test_a_prompt_has_its_first_token_and_its_system_prompt_once(
+    roles: tuple[str, ...], text: str
+) -> None:
+    # As the templates of Llama do, and those of Gemma, which leave a system prompt out.
     asked: dict[str, Any] = {}
 
     class Processor:
         tokenizer = SimpleNamespace(bos_token="<bos>")
 
-        def apply_chat_template(self, *_: Any, **__: Any) -> str:
-            return "<bos>Describe."
+        def apply_chat_template(self, messages: list[Any], **_: Any) -> str:
+            texts = (one["content"][-1]["text"] for one in messages if one["role"] in roles)
+            return "<bos>" + "".join(texts)
 
         def __call__(self, **arguments: Any) -> dict[str, Any]:
             asked.update(arguments)
             return {}
 
-    NativeInputs(Processor(), system_prompt=None, options={}, template={})([tiny.request()])
-    assert asked["add_special_tokens"] is False
+    inputs = NativeInputs(Processor(), system_prompt=None, options={}, template={})
+    inputs([replace(tiny.request(), system="Be exact.")])
+    assert (asked["text"], asked["add_special_tokens"]) == ([text], False)
 
 
 async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) -> None:
@@ -74,8 +80,8 @@ async def test_decoding_is_greedy_whatever_the_checkpoint_says(captioner: Make) 
     generation = model.settings["generation"]
     assert generation["do_sample"] is False
     assert generation["max_new_tokens"] == 10
-    # What the checkpoint sets beside sampling stays, and is on record.
-    assert generation["repetition_penalty"] == 1.05
+    # What the checkpoint sets beside sampling stays, and is on record; so do its ends.
+    assert (generation["repetition_penalty"], generation["eos_token_id"]) == (1.05, [2, 383])
     assert not {"temperature", "top_p", "top_k"} & set(generation)
     json.dumps(model.settings)
 
@@ -273,11 +279,14 @@ def test_a_cache_that_cannot_be_continued_costs_time_and_no_value(load: Load) ->
                 raise ValueError("it has no such cache")
             return model.model.generate(**arguments)
 
+    def tokens(text: str, *, add_special_tokens: bool) -> Any:
+        return model.tokenizer(text + " A" * add_special_tokens)
+
     with torch.inference_mode():
         inputs = model.inputs([request])
         shared, alone = (
             ContinuationScorer(one).score(inputs, request.continuations)
-            for one in (model, replace(model, model=NoCache()))
+            for one in (model, replace(model, model=NoCache(), tokenizer=tokens))
         )
     assert [n for _, n in shared] == [n for _, n in alone]
     assert [x for x, _ in shared] == pytest.approx([x for x, _ in alone], abs=5e-3)

@@ -185,7 +185,7 @@ def _save(model: Any, processor: Any, folder: Path) -> None:
     # As published checkpoints have it: sampling settings that greedy decoding must not follow.
     model.generation_config = GenerationConfig(
         do_sample=True, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05,
-        eos_token_id=[2], pad_token_id=0, bos_token_id=0,
+        eos_token_id=[383], pad_token_id=0, bos_token_id=0,
     )  # fmt: skip
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

@@ -5,12 +5,32 @@ For `tests/server.py`: `--responder tests.construct.chat_responder:answer`.
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from tests.server import completion
+from tests.world import Said, capeval, write_lines
+
+KEY = {"OPENAI_API_KEY": "sk-test-1"}
 
 TYPES = ("camera", "scene", "action", "attribute")
 TASKS = ("camera motion", "action sequence", "object location")
+
+
+async def asking(folder: Path, url: str, *arguments: str) -> Said:
+    return await capeval(folder, *arguments, "--base-url", url, "--yes", **KEY)
+
+
+def fill(folder: Path, captions: dict[str, str], **more: Any) -> None:
+    """Write the captions of a folder of clips, and those of a clip that is not kept."""
+    clips = folder / "clips"
+    clips.mkdir(parents=True)
+    rows = [{"index": index, "video": f"{index}.mp4", "keep": True} for index in captions]
+    rows.append({"index": "black", "video": "black.mp4", "keep": False})
+    lines = [{"index": index, "caption": text, **more} for index, text in captions.items()]
+    lines.append({"index": "black", "caption": "Nothing is seen."})
+    write_lines(clips / "videos.jsonl", rows)
+    write_lines(folder / "captions.jsonl", lines)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,3 @@
-"""`capeval annotate agree` and `merge`: exports of the review page, compared and merged."""
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""`capeval annotate draft`: captions become drafts, and what fails is left and named."""
-
 import asyncio
 from pathlib import Path
 from typing import Any
@@ -7,37 +5,21 @@ from typing import Any
 from capeval.construct.drafts import read_drafts
 from capeval.judging.judges import captions_at_once
 from capeval.language import segments
-from tests.construct.chat_responder import answer, prompt_of
+from tests.construct.chat_responder import KEY, answer, asking, fill, prompt_of
 from tests.metrics.chat_world import calls, prompts
 from tests.server import Act, LoopbackServer, completion
-from tests.world import Said, capeval, start, write_lines
+from tests.world import Said, start, write_lines
 
 DRAFTS = Path("clips") / "drafts.jsonl"
 MODEL = "some-model"
-KEY = {"OPENAI_API_KEY": "sk-test-1"}
 CAPTION = "A man walks in. The camera pans left over a lake."
 
 
-def options(url: str, captions: str = "captions.jsonl") -> tuple[str, ...]:
-    return (
-        *("annotate", "draft", "clips", "--captions", captions, "--judge", MODEL),
-        *("--base-url", url, "--yes"),
-    )
+DRAFT = ("annotate", "draft", "clips", "--judge", MODEL, "--captions")
 
 
-async def draft(folder: Path, url: str, *more: str) -> Said:
-    return await capeval(folder, *options(url), *more, **KEY)
-
-
-def fill(folder: Path, captions: dict[str, str], **more: Any) -> None:
-    clips = folder / "clips"
-    clips.mkdir(parents=True)
-    rows = [{"index": index, "video": f"{index}.mp4", "keep": True} for index in captions]
-    rows.append({"index": "black", "video": "black.mp4", "keep": False})
-    lines = [{"index": index, "caption": text, **more} for index, text in captions.items()]
-    lines.append({"index": "black", "caption": "Nothing is seen."})
-    write_lines(clips / "videos.jsonl", rows)
-    write_lines(folder / "captions.jsonl", lines)
+async def draft(folder: Path, url: str, *more: str, captions: str = "captions.jsonl") -> Said:
+    return await asking(folder, url, *DRAFT, captions, *more)
 
 
 async def test_events_are_spans_of_the_caption(tmp_path: Path) -> None:
@@ -74,14 +56,14 @@ async def test_a_run_is_named_and_captions_of_other_videos_are_refused(tmp_path:
         assert (done.code, server.calls) == (2, 0)
         assert done.lines == ["capeval: captions.jsonl: has no captions of these videos"]
         assert [one.name for one in (tmp_path / "clips").iterdir()] == ["videos.jsonl"]
-        done = await capeval(tmp_path, *options(server.url, "vlm-7b"), **KEY)
+        done = await draft(tmp_path, server.url, captions="vlm-7b")
     assert done.code == 0, done.err
     (found,) = read_drafts(tmp_path / "clips").values()
     assert (found.index, found.drafted_by) == ("sub/x", ("vlm-7b", MODEL))
 
 
 async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
-    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(160)}
+    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(120)}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         fill(folder, captions)
@@ -89,8 +71,9 @@ async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) ->
         done = await draft(whole, server.url)
         assert done.code == 0, done.err
     async with LoopbackServer(answer, latency=0.05) as server:
-        process = await start(killed, *options(server.url), OPENAI_API_KEY="sk-test-1")
-        await asyncio.wait_for(calls(server, 110, answer), 60)
+        given = (*DRAFT, "captions.jsonl", "--base-url", server.url, "--yes")
+        process = await start(killed, *given, **KEY)
+        await asyncio.wait_for(calls(server, 80, answer), 60)
         process.kill()
         await process.communicate()
         server.latency = 0

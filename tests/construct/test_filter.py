@@ -1,5 +1,3 @@
-"""`capeval annotate filter` on folders of real videos with planted faults."""
-
 import os
 import shutil
 from collections.abc import Callable

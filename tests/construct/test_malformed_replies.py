@@ -1,5 +1,3 @@
-"""Replies of the chat model that drafts or checks: malformed replies, and hostile texts."""
-
 import json
 import re
 from collections.abc import Callable
@@ -13,21 +11,22 @@ from capeval.mcq.question_files import load_questions
 from tests.cli.conftest import annotation
 from tests.construct.chat_responder import (
     answer,
+    asking,
+    fill,
     inside,
     prompt_of,
     questions,
     reply_to,
 )
 from tests.server import Act, LoopbackServer, completion
-from tests.world import Said, capeval, lines, write_lines
+from tests.world import Said, lines, write_lines
 
 CASE = re.compile(r"case-([\w-]+)")
 Replies = dict[str, tuple[Any, str]]
 
 
 async def run(folder: Path, url: str, *arguments: str) -> Said:
-    given = ("--judge", "some-model", "--base-url", url, "--yes")
-    return await capeval(folder, *arguments, *given, OPENAI_API_KEY="sk-test-1")
+    return await asking(folder, url, *arguments, "--judge", "some-model")
 
 
 DRAFTED = reply_to("Draft the annotation\n<caption>\n1: A man walks in.\n2: B.\n</caption>")
@@ -57,18 +56,10 @@ DRAFTS: Replies = {
 }
 
 
-def captions_of(folder: Path, texts: dict[str, str]) -> tuple[str, ...]:
-    (folder / "clips").mkdir()
-    rows = [{"index": index, "video": f"{index}.mp4", "keep": True} for index in texts]
-    write_lines(folder / "clips" / "videos.jsonl", rows)
-    lines = [{"index": index, "caption": text} for index, text in texts.items()]
-    write_lines(folder / "captions.jsonl", lines)
-    return ("annotate", "draft", "clips", "--captions", "captions.jsonl")
-
-
 def drafts(folder: Path) -> tuple[tuple[str, ...], str]:
-    texts = {name: f"A man holds case-{name}. Then he leaves." for name in DRAFTS}
-    return captions_of(folder, texts), "clips/drafts.jsonl"
+    fill(folder, {name: f"A man holds case-{name}. Then he leaves." for name in DRAFTS})
+    arguments = ("annotate", "draft", "clips", "--captions", "captions.jsonl")
+    return arguments, "clips/drafts.jsonl"
 
 
 (QUESTION,) = questions({"elements": {"1.1": "A man walks."}}, {})

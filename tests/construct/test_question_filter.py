@@ -1,5 +1,3 @@
-"""Which questions need several frames, by simulated answerers and through the command."""
-
 import asyncio
 import json
 import random
@@ -15,35 +13,32 @@ from rich.console import Console
 import capeval
 from capeval.captioners.protocol import Captioned, CaptionRequest, Uncaptioned
 from capeval.errors import InputError
+from tests.mcq.answering import own_folder
 from tests.metrics.chat_world import calls
 from tests.server import LoopbackServer
-from tests.video.clips import make_clip
-from tests.world import FakeCaptioner, captioned, start, write_lines
+from tests.world import FakeCaptioner, captioned, lines, start
 from tests.world import capeval as typed_capeval
 
 Answerer = Callable[[random.Random, int], bool | str | None]
-"""Takes the number of frames; returns whether it knows the answer, or a letter; None is a guess."""
+"""Takes the number of frames; says whether it knows the answer, or what it says; None: a guess."""
 
 ANSWERERS: dict[str, tuple[Answerer, float, float]] = {
     "guess": (lambda rng, frames: None, 0.0, 0.05),
     "fixed letter": (lambda rng, frames: "C", 0.0, 0.0),
     "one frame is enough": (lambda rng, frames: frames >= 1 and rng.random() < 0.9, 0.0, 0.05),
     "blind": (lambda rng, frames: rng.random() < 0.9, 0.0, 0.05),
+    "wrong option": (lambda rng, frames: ("two", "three", "one")[min(frames, 2)], 0.0, 0.0),
     "temporal": (lambda rng, frames: frames > 1 and rng.random() < 0.9, 0.65, 0.85),
 }
 
 
 def write_questions(folder: Path, count: int) -> Path:
-    for video in ("a", "b"):
-        make_clip(folder / f"{video}.mp4", 20)
-    file = folder / "questions.jsonl"
-    lines = []
-    for n in range(count):
-        options = [f"right {n}", f"one {n}", f"two {n}", f"three {n}"]
-        asked = {"question": f"What happens, number {n}?", "options": options, "answer": "A"}
-        lines.append({"id": f"q{n}", "video": "ab"[n % 2], **asked})
-    write_lines(file, lines)
-    return file
+    texts = ("right", "one", "two", "three")
+    rows = [
+        {"question": f"What happens, number {n}?", "options": [f"{one} {n}" for one in texts]}
+        for n in range(count)
+    ]
+    return own_folder(folder, *(row | {"video": "ab"[n % 2]} for n, row in enumerate(rows)))
 
 
 def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
@@ -60,7 +55,7 @@ def model(answerer: Answerer, broken: str = "") -> FakeCaptioner:
             if line[1:3] == ". "
         }
         if isinstance(knows, str):
-            letter = knows
+            letter = letters.get(knows, knows)
         elif knows:
             letter = letters["right"]
         else:
@@ -75,6 +70,8 @@ def test_only_questions_that_need_frames_are_kept(name: str, tmp_path: Path) -> 
     answerer, least, most = ANSWERERS[name]
     found = capeval.construct_filter(write_questions(tmp_path, 20), model=model(answerer))
     assert least <= found.counts["kept"] / len(found.items) <= most
+    if name == "wrong option":
+        assert found.control == (20, 60)
     assert found.counts["undecided"] == 0
 
 
@@ -92,8 +89,10 @@ def test_a_failed_call_leaves_its_question_undecided_until_the_next_run(tmp_path
     found = capeval.construct_filter(file, model=model(answerer, broken="q2#"))
     assert found.items[2].status == "undecided"
     assert "no memory left" in str(found.items[2].reason)
-    kept = (tmp_path / "questions.kept.jsonl").read_text(encoding="utf-8")
-    assert '"q2"' not in kept
+    kept = {one["id"] for one in lines(tmp_path / "questions.kept.jsonl")}
+    (file_of_all,) = tmp_path.rglob("decisions.jsonl")
+    status = {one["id"]: one["status"] for one in lines(file_of_all)}
+    assert (status["q2"], kept) == ("undecided", {n for n in status if status[n] == "kept"})
     again = model(answerer)
     found = capeval.construct_filter(file, model=again)
     assert found.counts["undecided"] == 0

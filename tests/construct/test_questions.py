@@ -1,5 +1,3 @@
-"""`capeval mcq construct draft` and `check`: questions from annotations, and their faults."""
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -12,22 +10,18 @@ from capeval.construct.question_checks import shortcuts
 from capeval.mcq.question_files import load_questions
 from capeval.schema import Question
 from tests.cli.conftest import annotation
-from tests.construct.chat_responder import answer, inside, prompt_of
+from tests.construct.chat_responder import KEY, answer, asking, inside, prompt_of
 from tests.metrics.chat_world import prompts
 from tests.server import Act, LoopbackServer, completion
 from tests.video.clips import make_clip
 from tests.world import Said, capeval, write_lines
 
-KEY = {"OPENAI_API_KEY": "sk-test-1"}
-
-
-async def run(folder: Path, url: str, *arguments: str) -> Said:
-    given = ("mcq", "construct", *arguments, "--base-url", url, "--yes")
-    return await capeval(folder, *given, **KEY)
+CONSTRUCT = ("mcq", "construct")
 
 
 async def draft(folder: Path, url: str, *more: str, judge: str = "m") -> Said:
-    return await run(folder, url, "draft", "annotations.json", "--judge", judge, *more)
+    given = (*CONSTRUCT, "draft", "annotations.json", "--judge", judge)
+    return await asking(folder, url, *given, *more)
 
 
 def fill(folder: Path, videos: list[dict[str, Any]]) -> None:
@@ -160,8 +154,8 @@ def question(name: str, *options: str, answer: str = "A", **more: Any) -> dict[s
 async def check(folder: Path, url: str, questions: list[dict[str, Any]], *more: str) -> Said:
     (folder / "annotations.json").write_text(json.dumps([annotation(0)]), "utf-8")
     write_lines(folder / "questions.jsonl", questions)
-    given = ("questions.jsonl", "--annotations", "annotations.json", "--judge", "m")
-    return await run(folder, url, "check", *given, *more)
+    given = (*CONSTRUCT, "check", "questions.jsonl", "--annotations", "annotations.json")
+    return await asking(folder, url, *given, "--judge", "m", *more)
 
 
 def findings(folder: Path) -> dict[str, list[str] | None]:
@@ -276,11 +270,11 @@ def test_planted_shortcuts_are_found(plant: str) -> None:
 
 def test_clean_sets_have_no_shortcuts() -> None:
     rng, alarms = np.random.default_rng(0), dict.fromkeys(PLANTS, 0)
-    for _ in range(100):
+    for _ in range(50):
         for one in shortcuts(sampled(rng, 25)):
             alarms[one.name] += bool(one.beats_chance)
             assert one.chance == 0.25
-    assert max(alarms.values()) <= 6
+    assert max(alarms.values()) <= 3
 
 
 def test_a_video_does_not_teach_its_own_answers() -> None:

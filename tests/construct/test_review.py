@@ -1,5 +1,3 @@
-"""Who reviews which videos."""
-
 import json
 import re
 from collections import Counter

@@ -1,5 +1,3 @@
-"""Who is tested on what the same model drafted or filtered is warned."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Tests of questions run in a folder of their own."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Question files in each layout, with invented questions."""
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""`capeval mcq answer` through the command line, over generated clips."""
-
 from __future__ import annotations
 
 import asyncio
@@ -13,14 +11,7 @@ import pytest
 import capeval
 from capeval.captioners import Captioned, CaptionRequest
 from capeval.schema import Usage
-from tests.mcq.answering import (
-    asked,
-    own_folder,
-    replies,
-    seen,
-    text_of,
-    tomato_folder,
-)
+from tests.mcq.answering import asked, own_folder, replies, seen, text_of, tomato_folder
 from tests.server import LoopbackServer, completion, failure
 from tests.video.clips import numbers
 from tests.world import FakeReader, Said, lines, start
@@ -274,9 +265,6 @@ WRONG = [
     (("--where", "word=that"), "no question has this value"),
     (("--subtitles", "nowhere"), "nowhere"),
     (("--likelihood",), "--likelihood is for models in this process"),
-    (("--frames", "many"), "many"),
-    (("--videos", "nowhere"), "nowhere"),
-    (("--shard", "3/2"), "--shard"),
 ]
 
 

@@ -1,5 +1,3 @@
-"""The strategy `exact` on a table of replies in the style of many models."""
-
 import json
 import re
 from pathlib import Path
@@ -49,34 +47,8 @@ def test_replies_in_four_languages_are_read_as_by_a_careful_reader() -> None:
     assert wrongly_read(replies) == ([], 8)
 
 
-@pytest.mark.parametrize(
-    ("options", "replies"),
-    [
-        (
-            ["Left", "Right", "Up", "Down"],
-            [
-                "The man picks up the cup.",
-                "He gets up from the chair.",
-                "She moves her right hand.",
-            ],
-        ),
-        (["Yes", "No"], ["No video was provided.", "No idea.", "There's no doubt that she does."]),
-        (["2", "3", "4"], ["Video 2 shows it.", "Thought for 3 seconds"]),
-        (
-            ["Red", "Blue", "Green", "Yellow"],
-            [
-                *("I doubt that the answer is A.", "It's unlikely that the answer is A."),
-                *("There is no evidence that the answer is A.", "The wrong answer is A."),
-                *("The only option that is wrong is A.", "The answer is anything but B."),
-                *("Option A fails to match the video.", "Option A can be dismissed."),
-                *("很难说答案是A", "错误答案是A", "選択肢Aは正しくない。", "오답은 A입니다"),
-                *("Die falsche Antwort ist A.", "La mauvaise réponse est A."),
-            ],
-        ),
-    ],
-)
-def test_what_is_not_stated_is_not_read(options: list[str], replies: list[str]) -> None:
-    assert [reply for reply in replies if read_answer(reply, options).option is not None] == []
+def test_what_is_not_stated_is_not_read() -> None:
+    assert wrongly_read(lines(HERE / "unstated_replies.jsonl")) == ([], 0)
 
 
 @pytest.mark.parametrize(

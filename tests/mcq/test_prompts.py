@@ -1,5 +1,3 @@
-"""Prompts: one for each benchmark, texts that try to leave their place, and subtitles."""
-
 from pathlib import Path
 
 import pytest
