@@ -16,11 +16,11 @@ from capeval.comparing.comparison import (
     Differences,
     Matrix,
 )
-from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored, Verdict
+from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored
 from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats.sign_flips import holm
 from tests.comparing.making import compared as compare
-from tests.scoring.making import annotation, relations, scored, scores
+from tests.scoring.making import annotation, scored, scores, verdict
 
 Run = list[Scored]
 
@@ -62,10 +62,7 @@ def made(count: int, seed: int = 0, repeats: int = 0) -> tuple[list[Annotation],
             scored(
                 video.index,
                 labels(video, chance),
-                repeats=tuple(
-                    Verdict(candidate_events=(), matches=(), relations=relations(of))
-                    for of in (labels(video, chance) for _ in range(repeats))
-                ),
+                repeats=tuple(verdict(labels(video, chance)) for _ in range(repeats)),
             )
             for video in videos
         ]
@@ -151,11 +148,7 @@ def two_runs(draw: st.DrawFn) -> tuple[list[Annotation], Run, Run]:
                 " ".join(draw(st.text("+0-", min_size=len(e), max_size=len(e))) for e in events)
                 for _ in range(repeats + 1)
             ]
-            verdicts = tuple(
-                Verdict(candidate_events=(), matches=(), relations=relations(each))
-                for each in rows[1:]
-            )
-            run.append(scored(f"v{number}", rows[0], repeats=verdicts))
+            run.append(scored(f"v{number}", rows[0], repeats=tuple(map(verdict, rows[1:]))))
     return videos, *runs
 
 

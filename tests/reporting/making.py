@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
+from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage
 from capeval.scoring.judged_run import JudgedRun
-from tests.scoring.making import annotation, relations, scored
+from tests.scoring.making import annotation, scored
 
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
@@ -95,12 +95,4 @@ def run(
         judgments={judgment.index: judgment for judgment in made},
         captioned=len({*texts_of, *(judgment.index for judgment in made)}),
         **fields,
-    )
-
-
-def passes(labels: list[str]) -> tuple[Verdict, ...]:
-    """Repeats of a judge over a video of one event."""
-    return tuple(
-        Verdict(candidate_events=("Told.",), matches=(1,), relations=relations(one))
-        for one in labels
     )

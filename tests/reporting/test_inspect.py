@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import capeval
-from capeval.schema import Judgment, Provenance, Unscored, Verdict
+from capeval.schema import Judgment, Provenance, Unscored
 from tests.correlation.making import make_run, write_annotations
-from tests.scoring.making import annotation, relations, scored
+from tests.scoring.making import annotation, scored, verdict
 from tests.world import here as typed
 
 VIDEOS = [
@@ -32,13 +32,6 @@ ASKED = Provenance(
 RULES = Provenance(judge="lexical-2", prompts=None, baseline=True)
 
 
-def votes(*each: str) -> tuple[Verdict, ...]:
-    return tuple(
-        Verdict(candidate_events=("A dog.",), matches=(1,), relations=relations(labels))
-        for labels in each
-    )
-
-
 def judged(name: str, captions: dict[str, str], judgments: Sequence[Judgment]) -> None:
     by = judgments[0].provenance
     alike = [judgment.model_copy(update={"provenance": by}) for judgment in judgments]
@@ -56,7 +49,7 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         candidate_events=("A dog \x1b[31mruns.", "Then it sits.", "It is [b]late[/b]."),
         matches=(1, 1, None),
         notes=("split: asked again: the \x1b[31mreply is empty", "match: repaired"),
-        repeats=votes("+0- 0", "+-- 0", "+00 0"),
+        repeats=tuple(map(verdict, ("+0- 0", "+-- 0", "+00 0"))),
         explanations=(("The \x1b[31mcaption [red]says[/red] so.", "", "Not there."), ("",)),
         provenance=ASKED,
     )
