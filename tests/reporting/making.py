@@ -1,5 +1,6 @@
 """Judged runs to report on, made in memory; one video is hostile in every text that it has."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ ATTACK = (
 )
 ATTACKER = f"a/b&c=#%+ ?\\ {ATTACK}"
 BY = Provenance(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@abcdef")
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """Return what the script of a report has to show."""
+    _, _, rest = page.partition('<script type="application/json" id="data">')
+    found: dict[str, Any] = json.loads(rest.partition("</script>")[0])
+    return found
 
 
 def texts(plain: Annotation, text: str) -> Annotation:

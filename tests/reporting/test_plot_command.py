@@ -1,7 +1,4 @@
-"""`capeval plot`: which files it writes of which runs, and what it says of the rest."""
-
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,16 +105,6 @@ def test_what_has_nothing_to_show_is_left_out_with_the_reason() -> None:
         "domains: left out, no scored video has a domain",
         "frames: left out, no model has runs with different numbers of frames",
     ]
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = typed("plot", "all", "at-8")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
-        "capeval: figures need matplotlib (not installed): pip install '.[plot]' in the clone of "
-        "capeval\n"
-    )
 
 
 @pytest.mark.parametrize(

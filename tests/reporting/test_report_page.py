@@ -1,13 +1,9 @@
-"""The content of the file of a report."""
-
 import base64
 import hashlib
 import html
-import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
@@ -19,19 +15,12 @@ from capeval.reporting.report_page import report_html
 from capeval.schema import ELEMENT_TYPES
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import interval, p_value, percent, points
-from tests.reporting.making import ATTACK, ATTACKER, MORE_VIDEOS, eight, judged, run
+from tests.reporting.making import ATTACK, ATTACKER, MORE_VIDEOS, data_of, eight, judged, run
 from tests.scoring.making import annotation, scored
 
 NAMES = ("Precision", "Recall", "F1")
 RULES = {"judge": "lexical-2", "prompts": None, "baseline": True}
 LEXICAL = run([scored("V1", "+0 -0", provenance=RULES)])
-
-
-def data_of(page: str) -> dict[str, Any]:
-    _, _, rest = page.partition('<script type="application/json" id="data">')
-    text, _, _ = rest.partition("</script>")
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def words_of(page: str) -> str:
