@@ -31,14 +31,8 @@ WRONG: dict[str, tuple[object, str]] = {
             'did you mean "camera"?'
         ),
     ),
-    "unknown characteristic": (
-        [record(visual_characteristic="Multi-Scene, High-Dinamic")],
-        "entry 1: index \"v\": visual_characteristic.2: must be 'Low-Dynamic', 'High-Dynamic'",
-    ),
     "weight as text": ([element(weight="1")], f'{_AT}.weight: must be 1, 2 or 3, not "1"'),
-    "weight 4": ([element(weight=4)], f"{_AT}.weight: must be 1, 2 or 3, not 4"),
     "content blank": ([element(content=" \n")], f"{_AT}.content: is blank"),
-    "no events field": ([{"index": "v"}], 'entry 1: index "v": events: is missing'),
     "start": (
         [record(events=[{"event": "A.", "visual_elements": [ELEMENT], "start": -1}])],
         'entry 1: index "v": events.1.start: must be at least 0, not -1',

@@ -1,5 +1,3 @@
-"""Human files and files of metrics: the header decides the layout, and every mistake is named."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -67,7 +65,6 @@ def test_labels_of_elements_are_three_way_or_binary() -> None:
         ("video_id,score\nv,1\nw,2\nv,3\n", [], "line 4: video_id, system: v is duplicated"),
         ("video_id,rater,score\nv,a,1\nv,a,2\n", [], "line 3: .*: v, a is duplicated"),
         ("vidoe_id,score\nv,1\n", [], 'has no column video_id; did you mean "vidoe_id"'),
-        ("video_id\nv\n", [], "has no column score; name it with --columns score=COLUMN"),
         ("video_id,score\nv,NA\n", [], 'no row has a rating in "score"'),
         ("video_id,score\n ,1\n", [], "line 2: video_id: is empty"),
         ("video_id,element_id,label\nv,1.1,entailed\n", [], 'line 2: label: .* mean "entailm'),
@@ -113,12 +110,8 @@ def test_rows_without_a_rating_are_left_out_with_a_warning(
         load_human(path)
 
 
-def test_mapped_columns_come_first_and_others_are_ignored_with_a_notice() -> None:
+def test_columns_of_raters_can_be_mapped() -> None:
     path = written("clip,score,mos,note\nv,1,2,x\n")
-    found = ratings(path, columns={"video_id": "clip", "score": "mos"})
-    assert found.ratings.tolist() == [[2]]
-    assert found.columns == {"video_id": "clip", "score": "mos"}
-    assert found.notices == (f'{path}: ignores the columns "score", "note"',)
     wide = ratings(path, columns={"video_id": "clip", "human": "mos", "human_2": "score"})
     assert wide.ratings.tolist() == [[2], [1]]
 

@@ -127,14 +127,3 @@ def test_names_are_stripped_and_unescaped_and_never_empty() -> None:
         table.names("b")
     with pytest.raises(InputError, match=r"line 3: c: .*has a control character"):
         table.names("c")
-
-
-def test_columns_are_found_by_name_or_as_mapped() -> None:
-    table = table_of("Video ID,System,mos\nv,a,1\n")
-    assert table.choose(["video_id", "score"], ["system", "rater"], {"score": "mos"}) == {
-        "video_id": "Video ID",
-        "score": "mos",
-        "system": "System",
-    }
-    with pytest.raises(InputError, match="has no column rating; name it with --columns"):
-        table.choose(["video_id", "rating"], (), {})
