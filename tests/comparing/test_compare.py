@@ -1,5 +1,3 @@
-"""`capeval compare`: which videos are paired, what is refused, what gates and failures do."""
-
 from pathlib import Path
 from typing import Any
 

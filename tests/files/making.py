@@ -1,5 +1,3 @@
-"""Small annotations and workbooks for tests."""
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

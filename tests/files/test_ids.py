@@ -1,5 +1,3 @@
-"""Ids of videos and questions: numbers, Unicode forms and lost zeros, in every reader."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Tables of every kind are read alike, and every mistake is one line with its place."""
-
 import datetime
 import json
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Finding the file that an annotation names."""
-
 import unicodedata
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""BERTScore of tiny models, loaded as any other: compared with bert-score's own scorer."""
-
 import json
 import shutil
 import warnings

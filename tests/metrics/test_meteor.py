@@ -1,5 +1,3 @@
-"""METEOR: the values of its authors' program; what it does not answer is unscored."""
-
 import gzip
 import shutil
 import sys

@@ -1,5 +1,3 @@
-"""From the raters' files to human.csv and their agreement."""
-
 import csv
 import io
 import json
@@ -78,23 +76,14 @@ def test_human_csv_is_unblinded_and_depends_on_no_order() -> None:
     ("files", "key", "message"),
     [
         ([ANN + "s12ab-003,e1.1,ann,lack"], KEY, 'line 5: item_id: the key has no item "s12ab-003'),
-        (
-            [ANN + "s99ff-001,e1.1,ann,lack"],
-            KEY,
-            'line 5: item_id: the key has no item "s99ff-001"',
-        ),
-        ([ANN + ",e1.1,ann,lack"], KEY, "line 5: item_id: is empty"),
         ([ANN + "s12ab-001,e1.3,ann,lack"], KEY, "line 5: element_id: s12ab-001 has no element"),
         ([ANN + "s12ab-001,e1.1,ann,lack"], KEY, "line 5: .*s12ab-001, 1.1 is duplicated .see li"),
         ([ANN + "s12ab-002,e2.1,ann,entaillment"], KEY, 'line 5: label: .*did you mean "entailme'),
         ([ANN + "s12ab-002,e2.1,bo,lack"], KEY, 'line 5: rater: two raters in one file, "ann" an'),
-        ([ANN, ANN.replace(",ann,", ",ANN ,")], KEY, "1.csv: has the same rater as 0.csv"),
-        ([ANN, ANN.replace(",ann,", ",\uff41nn,")], KEY, "1.csv: has the same rater as 0.csv"),
+        ([ANN, ANN.replace(",ann,", ",\uff21NN ,")], KEY, "1.csv: has the same rater as 0.csv"),
         ([], KEY, "name the raters' files"),
-        ([ANN], KEY.replace("video_id", "video"), "has no column video_id; did you mean"),
         ([ANN], KEY + "s12ab-001,x,a,1,0c\n", "s12ab-001 is duplicated"),
         ([ANN], KEY + "s12ab-003,v,a,1,0c\n", "v, a is duplicated"),
-        ([ANN], KEY + "s12ab-003,x,,1,0c\n", "line 4: system: is empty"),
         ([ANN], KEY + "s12ab-003,x,a,1 0,0c\n", "line 4: elements.2: must be at least 1"),
     ],
 )

@@ -1,5 +1,3 @@
-"""`capeval rate` as people run it: from a sheet to human.csv."""
-
 import csv
 import io
 import json

@@ -1,5 +1,3 @@
-"""Figures: their values and names, drawn in files that stand alone."""
-
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""`capeval inspect`: one video of a run in the terminal."""
-
 from collections.abc import Sequence
 from pathlib import Path
 

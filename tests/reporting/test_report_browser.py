@@ -1,5 +1,3 @@
-"""The report in a real browser."""
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path

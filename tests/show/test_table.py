@@ -1,5 +1,3 @@
-"""Tables in every format: nothing is cut, and nothing in a cell becomes markup or code."""
-
 import csv
 import io
 import json
@@ -21,18 +19,6 @@ def printed(table: Table, width: int) -> str:
 def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     table = Table("t", columns("Name", *"abcdef"), [["x", *["1" * 9] * 6], ["head"]], note="Read.")
     assert printed(table, 40).count("1" * 9) == 6
-
-
-def test_words_are_broken_where_there_is_no_room_and_headings_span_the_columns() -> None:
-    table = Table("t", columns("Name", "n"), [["one two"], ["a-very-long-name-of-a-run", "1,000"]])
-    assert printed(table, 24).splitlines() == [
-        "t",
-        "Name                   n",
-        "────────────────────────",
-        "one two",
-        "a-very-long-name-o 1,000",
-        "f-a-run",
-    ]
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:

@@ -1,5 +1,3 @@
-"""Agreement and raters, compared with independent tools, published values and simulations."""
-
 from itertools import permutations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Statistics by every grouping and without each video, compared with scipy and brute force."""
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Sign flips against scipy's exact test, and power against its own inverse; Holm's correction."""
-
 import math
 from functools import cache
 

@@ -1,5 +1,3 @@
-"""Correlations of systems' means: other videos, and other systems."""
-
 from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any

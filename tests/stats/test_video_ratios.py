@@ -1,5 +1,3 @@
-"""Shares of right answers and their ratios, over videos with several questions."""
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,5 +1,3 @@
-"""Probes: right by construction, and the same for the same seed."""
-
 import re
 from typing import Any
 

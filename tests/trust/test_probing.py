@@ -1,5 +1,3 @@
-"""`capeval.probe`: broken judges fail the probes that are about what they break, and no others."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
