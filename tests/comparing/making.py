@@ -25,9 +25,7 @@ def compared(
     *runs: Sequence[Scored],
     names: Sequence[str] = "ABC",
     resamples: int = 99,
-    seed: int = 0,
 ) -> Compared:
-    """Compare runs; a run may have more repeats than another."""
     judged = {
         name: JudgedRun(
             name=name,
@@ -41,7 +39,7 @@ def compared(
         )
         for name, run in zip(names, runs, strict=False)
     }
-    return compare_judged(judged, resamples=resamples, seed=seed, anyway=True)
+    return compare_judged(judged, resamples=resamples, seed=0, anyway=True)
 
 
 def comparison(*names: str, **changed: Any) -> Comparison:

@@ -23,7 +23,7 @@ def values(done: Any) -> dict[str, float]:
 def test_workbooks_and_mapped_columns_give_the_values_of_plain_csv(tmp_path: Path) -> None:
     rows = [(f"v{n}", "m", n, n % 3) for n in range(1, 7)]
     table = [("clip", "Model", "MOS", "note"), *((v, s, y, "-") for v, s, y, _ in rows)]
-    save_workbook(tmp_path / "human.xlsx", table, others={"Notes": [["read me"], ["x"]]})
+    save_workbook(tmp_path / "human.xlsx", table, Notes=[["read me"], ["x"]])
     csv(tmp_path / "bleu.csv", "clip,Model,bleu,cider", *(f"{v},{s},{x},0" for v, s, _, x in rows))
     mapped = "video_id=clip,system=Model,score=MOS"
     done = correlate(

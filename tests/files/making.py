@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,10 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1", **fields: Any) ->
     return Annotation.model_validate(record(index, events=parts, **fields))
 
 
-def save_workbook(
-    path: Path,
-    rows: Sequence[Any],
-    *,
-    title: str = "Ratings",
-    others: Mapping[str, Sequence[Any]] | None = None,
-) -> Path:
+def save_workbook(path: Path, rows: Sequence[Any], **others: Sequence[Any]) -> Path:
     """Write a workbook with openpyxl; `others` are further sheets by name."""
     workbook = openpyxl.Workbook()
-    for number, (name, content) in enumerate({title: rows, **(others or {})}.items()):
+    for number, (name, content) in enumerate({"Ratings": rows, **others}.items()):
         sheet = workbook.active if number == 0 else workbook.create_sheet()
         sheet.title = name
         for row in content:

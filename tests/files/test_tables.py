@@ -65,7 +65,7 @@ def test_cells_of_a_workbook_are_read_as_csv_has_them() -> None:
         [7, 0.25, datetime.date(2026, 1, 2)],
         [8.0, None, "=A1+1"],
     ]
-    path = save_workbook(FILE, rows, others={"Old": [["b"], ["2"]]})
+    path = save_workbook(FILE, rows, Old=[["b"], ["2"]])
     table = read_table(path)
     assert [[*row.values()] for row in table.rows] == [
         ["v1", "1", "TRUE"],

@@ -44,7 +44,6 @@ class Measure:
         model: Path,
         candidates: Any = CANDIDATES,
         references: Mapping[str, str | Sequence[str]] = REFERENCES,
-        device: str = "cpu",
         **options: Any,
     ) -> dict[str, tuple[float | None, ...]]:
         """Return precision, recall and F1 of each candidate; `options` are the settings."""
@@ -59,7 +58,7 @@ class Measure:
                 references=references,
                 out=self.file,
                 on_notice=self.notices.append,
-                device=device,
+                device="cpu",
             )
         self.rows = lines(self.file)
         found = {(row["index"], row["metric"]): row["value"] for row in self.rows}

@@ -11,10 +11,8 @@ ANNOTATIONS = [annotation(f"v{n:02}") for n in range(80)]
 SYSTEMS = ("alpha", "beta", "gamma")
 
 
-def captions(
-    annotations: list[Annotation] = ANNOTATIONS, systems: tuple[str, ...] = SYSTEMS
-) -> dict[str, dict[str, str]]:
-    return {s: {a.index: f"What {s[0]} says of {a.index}." for a in annotations} for s in systems}
+def captions(annotations: list[Annotation] = ANNOTATIONS) -> dict[str, dict[str, str]]:
+    return {s: {a.index: f"What {s[0]} says of {a.index}." for a in annotations} for s in SYSTEMS}
 
 
 def test_every_video_is_as_likely_as_any_other_and_systems_are_balanced() -> None:

@@ -1,6 +1,5 @@
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +25,25 @@ from tests.scoring.making import annotation, scored
 TYPES = ("camera", "scene", "action", "attribute")
 
 
-def estimate(value: float | None, spread: float | None = 0.05) -> Estimate:
-    if value is None or spread is None:
-        return Estimate(value=value, low=None, high=None)
+def estimate(value: float, spread: float = 0.05) -> Estimate:
     return Estimate(value=value, low=value - spread, high=value + spread)
 
 
-def cell(f1: Estimate, n: int = 5) -> TypeScores:
-    return TypeScores(precision=f1, recall=f1, f1=f1, n=n)
+def row(*values: float | None) -> list[TypeScores | None]:
+    found = [None if value is None else estimate(value) for value in values]
+    return [
+        f1 and TypeScores(precision=f1, recall=f1, f1=f1, n=1000 + n) for n, f1 in enumerate(found)
+    ]
 
 
-def grid(
-    places: Sequence[str],
-    values: dict[str, Sequence[float | None]],
-    *,
-    ordered: bool = False,
-    spread: float | None = 0.05,
-) -> Grid:
-    series = {
-        name: [None if v is None else cell(estimate(v, spread), 1000 + n) for n, v in enumerate(of)]
-        for name, of in values.items()
-    }
-    return Grid(name="g", by="place", ordered=ordered, places=places, series=series)
-
-
-VALUES: dict[str, Sequence[float | None]] = {
-    "one": [0.2, 0.4, None, 0.5],
-    "two": [0.3, 0.1, 0.6, 0],
-}
+SERIES = {"one": row(0.2, 0.4, None, 0.5), "two": row(0.3, 0.1, 0.6, 0)}
 FOREST = Forest(
     "forest",
     "F1 of $a$ − F1 of b (points)",
     (
         ForestRow("overall", estimate(0.031, 0.019), 0.0004, 1000),
         ForestRow("<=2 events", estimate(-0.02, 0.03), 0.25, 30, adjusted=True),
-        ForestRow("Film", estimate(None), None, 0, adjusted=True),
+        ForestRow("Film", Estimate(value=None, low=None, high=None), None, 0, adjusted=True),
     ),
 )
 SCATTER = Scatter(
@@ -83,7 +66,7 @@ def ends(container: Any) -> list[list[float]]:
 
 
 def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
-    drawing = drawn(grid(TYPES, VALUES))
+    drawing = drawn(Grid(name="g", by="place", ordered=False, places=TYPES, series=SERIES))
     assert [text.get_text() for text in drawing.legends[0].get_texts()] == ["one", "two"]
     axes = drawing.axes[0]
     first, second = (one for one in axes.containers if isinstance(one, BarContainer))

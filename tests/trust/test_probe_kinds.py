@@ -12,10 +12,10 @@ from capeval.trust.probe_kinds import Probe, build_probes, edits_of, read_video
 SAMPLE = annotations_of("sample")
 
 
-def video(*events: Any, kind: str = "action", index: str = "v") -> Annotation:
+def video(*events: Any, index: str = "v") -> Annotation:
     made = []
     for sentences in events:
-        pairs = [(one, kind) if isinstance(one, str) else one for one in sentences]
+        pairs = [(one, "action") if isinstance(one, str) else one for one in sentences]
         elements = [{"content": text, "type": of, "weight": 1} for text, of in pairs]
         made.append({"event": " ".join(text for text, _ in pairs), "visual_elements": elements})
     return Annotation.model_validate({"index": index, "events": made})
