@@ -96,13 +96,6 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
     assert typed("inspect", "mine", "V4", "--json").json["status"] == "uncaptioned"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["mine", "V11"], 'annotations.json: has no video "V11"; did you mean "V1"?'),
-        (["mien", "V1"], 'is neither a file nor a run under runs/; did you mean "mine"?'),
-        (["mine", "V1", "--judge", "gpt"], "was not judged by gpt, but by judge-model"),
-    ],
-)
-def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:
-    assert complaint in typed("inspect", *arguments).refusal
+def test_an_unknown_video_is_one_line() -> None:
+    complaint = 'annotations.json: has no video "V11"; did you mean "V1"?'
+    assert complaint in typed("inspect", "mine", "V11").refusal

@@ -125,8 +125,6 @@ def test_a_report_is_replaced_by_the_same_bytes_and_nothing_else_is_replaced() -
 
 
 BAD = {
-    "no such run": (["nine"], "is neither a file nor a run under runs/; did you mean"),
-    "named twice": (["mine", "runs/mine"], "is named twice"),
     "no videos": (["mine", "--videos", "none"], "none: does not exist; name the folder"),
     "other format": (["mine", "--out", "n.txt"], "n.txt: a report is HTML; name a file that"),
     "no report": (["mine", "--out", "notes.html"], "notes.html: exists and is not a report; name"),
