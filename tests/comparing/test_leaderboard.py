@@ -113,8 +113,11 @@ def test_named_runs_are_the_only_ones_and_none_twice(typed_path: str) -> None:
 
 def test_annotations_that_moved_can_be_named() -> None:
     make_run("mine", GOOD)
+    Path("none.json").write_text("[]")
+    assert names("--annotations", "none.json") == ["mine"]
     Path("a.json").rename("b.json")
-    assert typed()[0] == 3
+    said = typed()
+    assert (said.code, said.out.strip()) == (3, "No run can be shown: 1 left out.")
     assert names("--annotations", "b.json") == ["mine"]
     manifest = {"annotations": {"path": "a.json", "sha256": "0" * 64}}
     Path("runs/mine/manifest.json").write_text(json.dumps(manifest))

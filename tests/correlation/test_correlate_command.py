@@ -310,6 +310,13 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     assert result["warnings"] == [few]
     for how in ("mean", "median"):
         assert {r["rater"] for r in found(tmp_path, *typed, "--raters", how)["results"]} == {None}
+    # Raters of captions of their own have no ceiling.
+    csv(tmp_path / "human.csv", lines[0], *lines[1::6], *lines[5::6])
+    (ceiling, *_) = found(tmp_path, *typed)["raters"]["ceiling"]
+    assert (ceiling["value"], ceiling["reason"]) == (
+        None,
+        "no caption is rated by another rater too",
+    )
 
 
 def test_the_tuna_protocol_says_where_captions_are_not_of_its_kind(tmp_path: Path) -> None:
@@ -434,6 +441,9 @@ def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:
     assert "two has two scores of" in done.err or "judge:precision has two scores of" in done.err
     assert "for two runs put their names into the column `system`" in done.err
     assert done.code == 2
+    csv(tmp_path / "human.csv", "video_id,score", *(f"{v.index},1" for v in VIDEOS))
+    done = correlate(tmp_path, "--human", "human.csv")
+    assert "(one, two), but the human file has no column `system`: add it, or" in done.refusal
     labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS})
     assert correlate(tmp_path, "--human", "human.csv").code == 0
 
@@ -523,6 +533,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         ("system", "--columns: 'system' must be NAME=COLUMN"),
         ("score=a,score=b", "--columns: score is mapped twice"),
         ("score=x,rater=x", '--columns: "x" is mapped twice'),
+        ("rater=x", '--columns rater=x: no such column in h.csv; found "video_id", "mos", "m"'),
         ("sore=x", '--columns: "sore" is not a column that capeval reads; one of video_id'),
         ("score=x", '--columns score=x: no such column in h.csv; found "video_id", "mos", "m"'),
     ],
