@@ -240,6 +240,8 @@ def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
     ).sections
     heads = [(s.records()[0]["run"], s.records()[0]["accuracy"]) for s in (tuna, tomato)]
     assert heads == [("Gemini 1.5 Pro", 0.608), ("Qwen2-VL-72B", 0.379)]
+    titles = [section.tables["overall"].title for section in (tuna, tomato, chance)]
+    assert titles == ["Accuracy, in percent", "Accuracy, in percent", "Replies"]
     assert chance.records()[0]["decided by chance"] == 1440
     baselines = [row["accuracy"] for row in tomato.records() if row["run"] == "Human (videos)"]
     assert baselines == [0.952]

@@ -89,7 +89,7 @@ def test_in_python_the_card_has_its_values_and_prints_as_the_command_does() -> N
     shown = typed("inspect", "mine", "V1", columns=100).out
     assert str(card) == "\n".join(line.rstrip() for line in shown.rstrip().split("\n"))
     assert (card.run, card.caption, card.matches) == ("mine", HOSTILE, (1, 1, None))
-    assert card.events[0].matched == (1, 2)
+    assert [(event.number, event.matched) for event in card.events] == [(1, (1, 2)), (2, ())]
     first = card.elements[0]
     assert (first.id, first.relation, first.votes) == ("1.1", "entailment", ("entailment",) * 3)
     assert card.scores["all"].f1 == pytest.approx(6 / 13)

@@ -105,10 +105,12 @@ def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
         "sample_01,mine,1.1,Ann,lack\n"
         "sample_01,mine,9.9,Ann,lack\n"
         "sample_01,theirs,1.1,Ann,lack\n"
+        "sample_01,mine,1.2,Ann,\n"
     )
     ended = report("mine", "--human", "human.csv", "--frames", "0")
     assert ended.code == 0
     assert ended.err == (
+        "human.csv: 1 row without a rating is left out (the first is line 5)\n"
         "human.csv: 2 of 3 labels left out: of another system, or of a video or element that is "
         "not annotated\n"
     )
