@@ -48,15 +48,6 @@ def _named(value: tuple[float, float]) -> dict[str, float]:
     return {"_p": value[0], "": value[1]}
 
 
-def test_remarks_and_warnings_are_below_every_latex_table() -> None:
-    table = Table("t", columns("Run", "F1"), [["a", "1"], ["b", "2"]])
-    page = Page([table, table], remarks={0: "first", 1: "second"}, warnings=["Beware."])
-    _, one, two = rendered([page.shortened(1)], "latex").split(r"\begin{table}")
-    for text in (one, two):
-        assert ("first" in text, "second" in text) == (True, False)
-        assert r"Beware.\par" in text
-
-
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
     table = Table(
         r"a_b & \c", columns("*", "x"), [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]]

@@ -93,14 +93,6 @@ def test_swapping_the_two_changes_no_p_and_seeds_are_explicit() -> None:
     assert repr(np.random.get_state()) == untouched
 
 
-def test_power_is_what_the_normal_distribution_says() -> None:
-    reach = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert detectable_difference(0.2, 400) == pytest.approx(reach * 0.2 / 20)
-    shown = detectable_difference(0.3, 50) * np.sqrt(50) / 0.3
-    # The chance to pass the upper bound, the lower one's being nothing.
-    assert stats.norm.sf(stats.norm.ppf(0.975) - shown) == pytest.approx(0.8)
-
-
 def test_holm_is_that_of_r() -> None:
     # p.adjust(c(.01, .04, .03, .005, .6), "holm")
     found = holm([0.01, 0.04, 0.03, 0.005, 0.6])
