@@ -51,16 +51,10 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     make_run("fair", FAIR)
     code, out, err = typed()
     assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"] in [
-        line[:8] for line in lines
-    ]
-    assert {line[-1] for line in lines if line[:1] in (["1"], ["2"], ["3"])} == {"2.0"}
-    assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
-        "good",
-        "fair",
-        "poor",
-    ]
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["1"], ["2"], ["3"])]
+    assert rows[0][:8] == ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"]
+    assert {row[-1] for row in rows} == {"2.0"}
+    assert [row[1] for row in rows] == ["good", "fair", "poor"]
     assert "judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@c23452|repeats:1|avg:macro|data:" in out
     tables = [line for line in out.splitlines()[1:] if not line.startswith("  capeval:")]
     assert max(map(len, tables)) <= 80
