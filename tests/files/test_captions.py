@@ -182,10 +182,6 @@ ROWS: dict[str, tuple[dict[str, list[Any]], dict[str, str] | str]] = {
         {"index": ["a", "b"], "caption": [*RIGHT.values()], "model": ["m", "n"]},
         r"model: has captions of 2 models \(m, n\); give each its own file",
     ),
-    "two systems": (
-        {"index": ["a", "b"], "caption": [*RIGHT.values()], "system": ["m", "n"]},
-        "system: has captions of 2 models",
-    ),
     "one video twice": ({"index": ["a", "a.mp4"], "caption": ["x", "y"]}, "is duplicated"),
     "no caption": ({"index": ["a", "b"], "caption": [None, None]}, "has no caption"),
     "a failed call": ({"index": ["a", "b", "c"], "caption": [*RIGHT.values(), FAILED]}, RIGHT),
