@@ -30,13 +30,6 @@ def labels(path: Path) -> LabelTable:
     return table
 
 
-def test_a_row_for_each_rating() -> None:
-    table = ratings(written("video_id,system,rater,score\nv1,a,x,1\nv1,a,y,2\nv2,a,x,3.5\n"))
-    assert list(table.keys) == [("v1", "a"), ("v2", "a")]
-    assert table.raters == ("x", "y")
-    np.testing.assert_array_equal(table.ratings, [[1, 3.5], [2, np.nan]])
-
-
 def test_a_column_for_each_rater_may_have_gaps() -> None:
     table = ratings(written("video_id,human,human_2,human_3\nv1,1,2,\nv2,,4,\n"))
     assert list(table.keys) == [("v1", None), ("v2", None)]

@@ -67,8 +67,6 @@ def test_all_is_all_that_the_runs_can_show() -> None:
 
 
 def test_a_forest_is_of_two_comparable_runs() -> None:
-    said = typed("plot", "forest", "at-8", "at-32", "--format", "svg")
-    assert (said.code, said.out, said.err) == (0, "figures/forest.svg\n", "")
     said = typed("plot", "forest", "at-8")
     assert (said.code, said.out) == (2, "")
     assert "forest shows the differences of two runs, not of 1" in said.err

@@ -1,13 +1,10 @@
-import csv
 import io
 import json
 
 from rich.console import Console
 
-from capeval.show.result import csv_text, rendered
+from capeval.show.result import rendered
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
-
-HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
 
 def printed(table: Table, width: int) -> str:
@@ -65,16 +62,6 @@ def test_markup_in_names_stays_text() -> None:
     assert text.splitlines()[::3] == ["[b]t[/b]", "[red]x"]
     page = Page([Table("t", columns("a"), [["**b** <b> @you"]])])
     assert r"\*\*b\*\* \<b\> &#64;you" in rendered([page], "markdown")
-
-
-def test_csv_runs_no_formula_and_keeps_numbers() -> None:
-    rows = [[HOSTILE, 1 / 3, None, True], ["=1+1", -0.5, 7, ""], ["+1", 0, 0, 0]]
-    read = list(
-        csv.reader(io.StringIO(csv_text([dict(zip("abcd", row, strict=True)) for row in rows])))
-    )
-    assert read[1][1:] == [repr(1 / 3), "", "true"]
-    assert "\x1b" not in read[1][0]
-    assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
 
 
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:
