@@ -530,6 +530,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
     ("mapped", "message"),
     [
         ("system", "--columns: 'system' must be NAME=COLUMN"),
+        ("", "--columns is empty; name at least one, or omit it"),
         ("score=a,score=b", "--columns: score is mapped twice"),
         ("score=x,rater=x", '--columns: "x" is mapped twice'),
         ("rater=x", '--columns rater=x: no such column in h.csv; found "video_id", "mos", "m"'),
@@ -628,7 +629,7 @@ def labelled_systems() -> Correlations:
 def test_screens_are_the_golden_ones() -> None:
     found = rated(statistic=["kendall_b", "pearson"], grouping=["pooled", "item"], published=True)
     full = screen(found)
-    for title in ("Metrics compared", "Published in TUNA"):
+    for title in ("Metrics compared", "Published in TUNA", "Ceilings"):
         assert title in full
     check_golden(GOLDEN / "five-metrics.txt", screen(found, 100, full=False))
     text = screen(labelled_systems(), full=False)

@@ -123,5 +123,6 @@ def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
         "Multi-Scene": 4,
     }
     assert found.weights == {("action", 3): 6, ("camera", 1): 1}
+    assert found.as_json()["types"]["camera"] == {"1": 1, "2": 0, "3": 0}
     groups = [row["Group"] for row in found.records() if "Group" in row]
     assert groups == ["all", "High-Dynamic", "Multi-Scene", "Film", "Sports"]

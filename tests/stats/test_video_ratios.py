@@ -87,7 +87,10 @@ def test_relative_changes_of_small_groups_are_covered() -> None:
 def test_share_above_a_group_without_right_answers_has_no_change() -> None:
     asked = np.ones((20, 2))
     right = np.stack([np.zeros(20), np.ones(20)], axis=1)
-    assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
+    found = VideoRatios(right, asked)
+    assert found.share_change(0, 1) == Missing("no answer of one side is right")
+    exact = stats.binomtest(20, 20).proportion_ci(method="exact")
+    assert found.share(1) == Interval(pytest.approx(exact.low), 1.0)
 
 
 # Proportions of clusters
