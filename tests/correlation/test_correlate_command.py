@@ -426,7 +426,9 @@ def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path
     assert (done.code, done.err) == (2, f"capeval: human.csv: {message}\n")
     path.write_text(f"{alone}a,one,3.1,lack\n", "utf-8")
     message = 'a has no element "3.1"; they are EVENT.ELEMENT, from 1.1 to 2.1'
-    assert f"line {line}: element_id: {message}" in correlate(tmp_path, "--human", path).refusal
+    assert (
+        f"line {line}: element_id: {message}" in correlate(tmp_path, "--human", "human.csv").refusal
+    )
 
 
 def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:

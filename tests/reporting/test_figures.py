@@ -29,11 +29,12 @@ def estimate(value: float, spread: float = 0.05) -> Estimate:
     return Estimate(value=value, low=value - spread, high=value + spread)
 
 
+def cell(f1: Estimate, n: int) -> TypeScores:
+    return TypeScores(precision=f1, recall=f1, f1=f1, n=n)
+
+
 def row(*values: float | None) -> list[TypeScores | None]:
-    found = [None if value is None else estimate(value) for value in values]
-    return [
-        f1 and TypeScores(precision=f1, recall=f1, f1=f1, n=1000 + n) for n, f1 in enumerate(found)
-    ]
+    return [None if v is None else cell(estimate(v), 1000 + n) for n, v in enumerate(values)]
 
 
 SERIES = {"one": row(0.2, 0.4, None, 0.5), "two": row(0.3, 0.1, 0.6, 0)}
