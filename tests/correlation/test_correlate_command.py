@@ -60,10 +60,9 @@ def ratings(folder: Path, count: int = 12, systems: int = 2) -> tuple[Path, Path
             score = rng.random()
             human.append(f"v{video},s{system},{score}")
             metric.append(f"v{video},s{system},{score + rng.random() / 2}")
-    paths = folder / "human.csv", folder / "metric.csv"
-    for path, lines in zip(paths, (human, metric), strict=True):
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return paths
+    csv(folder / "human.csv", *human)
+    csv(folder / "metric.csv", *metric)
+    return folder / "human.csv", folder / "metric.csv"
 
 
 VIDEOS = [annotation(index, "a3 t1", "s2") for index in "abcd"]

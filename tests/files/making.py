@@ -7,9 +7,12 @@ import openpyxl
 from capeval.schema import Annotation
 
 
+def element(content: str = "A dog runs.", **fields: object) -> dict[str, object]:
+    return {"content": content, "type": "action", "weight": 3} | fields
+
+
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
-    element = {"content": "A dog runs.", "type": "action", "weight": 3}
-    events = [{"event": "A dog runs.", "visual_elements": [element]}]
+    events = [{"event": "A dog runs.", "visual_elements": [element()]}]
     return {"index": index, "events": events} | fields
 
 

@@ -9,16 +9,15 @@ import pytest
 from capeval.errors import InputError, VideoError
 from capeval.files.annotations import VideoFolder, annotations_hash, load_annotations
 from capeval.files.captions import read_captions
-from tests.files.making import record
+from tests.files.making import element, record
 
 pytestmark = pytest.mark.usefixtures("alone")
 
 FILE = Path("a.json")
-ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
 
 
-def element(**fields: Any) -> dict[str, Any]:
-    return record(events=[{"event": "A dog runs.", "visual_elements": [ELEMENT | fields]}])
+def of(**fields: Any) -> dict[str, Any]:
+    return record(events=[{"event": "A dog runs.", "visual_elements": [element(**fields)]}])
 
 
 _AT = 'entry 1: index "v": events.1.visual_elements.1'
@@ -26,16 +25,16 @@ WRONG: dict[str, tuple[object, str]] = {
     "no records": ([], "has no records"),
     "null": ([record("u"), None], "entry 2: must be a JSON object, not null"),
     "unknown type": (
-        [element(type="cammera")],
+        [of(type="cammera")],
         (
             f"{_AT}.type: must be 'camera', 'scene', 'action' or 'attribute', not \"cammera\"; "
             'did you mean "camera"?'
         ),
     ),
-    "weight as text": ([element(weight="1")], f'{_AT}.weight: must be 1, 2 or 3, not "1"'),
-    "content blank": ([element(content=" \n")], f"{_AT}.content: is blank"),
+    "weight as text": ([of(weight="1")], f'{_AT}.weight: must be 1, 2 or 3, not "1"'),
+    "content blank": ([of(content=" \n")], f"{_AT}.content: is blank"),
     "start": (
-        [record(events=[{"event": "A.", "visual_elements": [ELEMENT], "start": -1}])],
+        [record(events=[{"event": "A.", "visual_elements": [element()], "start": -1}])],
         'entry 1: index "v": events.1.start: must be at least 0, not -1',
     ),
     "duplicate index": (
@@ -93,9 +92,9 @@ def test_hash_does_not_depend_on_the_video_file_but_on_what_is_judged() -> None:
     same = hashed(record())
     assert hashed(record(video="elsewhere.mp4", note="x")) == same
     others = {
-        hashed(element(weight=2)),
-        hashed(element(type="scene")),
-        hashed(element(content="A cat runs.")),
+        hashed(of(weight=2)),
+        hashed(of(type="scene")),
+        hashed(of(content="A cat runs.")),
         hashed(record(domain="Film")),
         hashed(record(visual_characteristic="Low-Dynamic")),
         hashed(record("w")),

@@ -8,12 +8,8 @@ from capeval.errors import InputError, VideoError
 from capeval.evaluating.check import check_annotations
 from capeval.files.annotations import load_annotations
 from capeval.schema import Annotation
-from tests.files.making import record
+from tests.files.making import element, record
 from tests.world import typed
-
-
-def element(content: str = "A dog runs.", **fields: object) -> dict[str, object]:
-    return {"content": content, "type": "action", "weight": 3} | fields
 
 
 def video(index: str, *events: list[dict[str, object]], **fields: Any) -> dict[str, Any]:

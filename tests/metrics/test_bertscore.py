@@ -220,9 +220,6 @@ def test_a_damaged_model_is_refused_and_other_weights_have_another_signature(
     save_file(tensors, copy / "model.safetensors", {"format": "pt"})
     with pytest.raises(CapevalError, match="lacks 1 tensors"):
         measure(copy)
-    (copy / "model.safetensors").write_bytes(b"no")
-    with pytest.raises(CapevalError, match="cannot be loaded"):
-        measure(copy)
     tensors["bert.encoder.layer.1.output.dense.weight"] = 2 * weights
     save_file(tensors, copy / "model.safetensors", {"format": "pt"})
     measure(copy)

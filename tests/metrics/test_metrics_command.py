@@ -128,7 +128,6 @@ def test_what_is_no_value_leaves_a_caption_unscored(tmp_path: Path) -> None:
             "the metric hostile returned another, not one value for each of hostile",
         ),
         ("unmade", "", 'the metric "unmade" cannot be used: RuntimeError: no weights'),
-        ("letter", "", 'no metric is called "letter"'),
     ],
 )
 def test_a_metric_that_breaks_the_protocol_is_one_line(

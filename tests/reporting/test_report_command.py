@@ -135,7 +135,6 @@ BAD = {
     "columns": (["mine", "--columns", "score=mos"], "name the file with --human"),
     "whole captions": (["mine", "--human", "scores.csv"], "--human needs labels of elements"),
     "of nobody here": (["mine", "--human", "alien.csv"], "has no label for mine"),
-    "prices": (["priced"], "capeval.toml"),
 }
 
 
@@ -151,9 +150,6 @@ def test_what_is_wrong_is_one_line(case: str) -> None:
         Path("more.json").write_text(json.dumps([video.model_dump() for video in VIDEOS[:2]]))
         manifest = json.dumps({"annotations": {"path": "more.json"}})
         Path("runs/theirs/manifest.json").write_text(manifest)
-    if case == "prices":
-        judge("priced")
-        Path("capeval.toml").write_text("[prices.x]\ninput = 'dear'\n")
     before = sorted(Path().rglob("*"))
     assert message in report(*arguments).refusal
     assert sorted(path for path in Path().rglob("*") if "cache" not in path.parts) == before
