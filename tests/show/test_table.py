@@ -16,6 +16,8 @@ def printed(table: Table, width: int) -> str:
 def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     table = Table("t", columns("Name", *"abcdef"), [["x", *["1" * 9] * 6], ["head"]], note="Read.")
     assert printed(table, 40).count("1" * 9) == 6
+    table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
+    assert max(map(len, printed(table, 24).splitlines())) == 24
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:
