@@ -73,6 +73,8 @@ def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
     first, second = (one for one in axes.containers if isinstance(one, BarContainer))
     assert [bar.get_width() for bar in first] == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
     assert all(a.get_y() < b.get_y() for a, b in zip(first, second, strict=True))
+    # The bars of a place are above and below its tick.
+    assert first[0].get_y() == pytest.approx(-second[0].get_y() - second[0].get_height())
     assert ends(second.errorbar)[2][::2] == pytest.approx([55, 65])
     assert axes.get_yticklabels()[1].get_text() == "scene n=1,001"
     # A bar of 0 cannot be seen.
