@@ -1,13 +1,12 @@
 """Judged runs in memory, and comparisons of eight videos with one number set by hand."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from capeval.comparing.compare import compare_judged
 from capeval.comparing.comparison import Compared, Comparison, LeftOut, Matrix
 from capeval.schema import Annotation, Scored
-from capeval.scoring.judged_run import JudgedRun
+from tests.reporting.making import run
 from tests.scoring.making import annotation, scored
 
 VIDEOS = [annotation(index, "c1 s1", "a1") for index in "abcdefgh"]
@@ -25,23 +24,12 @@ def compared(
     *runs: Sequence[Scored],
     names: Sequence[str] = "ABC",
     resamples: int = 99,
-    seed: int = 0,
 ) -> Compared:
-    """Compare runs; a run may have more repeats than another."""
     judged = {
-        name: JudgedRun(
-            name=name,
-            file=Path(name),
-            run=None,
-            annotations=tuple(videos),
-            annotations_path="",
-            captions={},
-            judgments={one.index: one for one in run},
-            captioned=len(videos),
-        )
-        for name, run in zip(names, runs, strict=False)
+        name: run([*of], name=name, captions={}, videos=tuple(videos))
+        for name, of in zip(names, runs, strict=False)
     }
-    return compare_judged(judged, resamples=resamples, seed=seed, anyway=True)
+    return compare_judged(judged, resamples=resamples, seed=0, anyway=True)
 
 
 def comparison(*names: str, **changed: Any) -> Comparison:

@@ -1,7 +1,3 @@
-"""`capeval compare`: which videos are paired, what is refused, what gates and failures do."""
-
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +6,11 @@ import pytest
 import capeval
 from capeval.comparing.comparison import Comparison, Matrix
 from capeval.errors import UsageError
-from capeval.schema import Annotation, Judgment, Provenance, Unscored, Verdict
+from capeval.schema import Judgment, Provenance, Unscored
 from tests.comparing.making import comparison, example, matrix
 from tests.correlation.making import make_run, write_annotations
 from tests.golden import check_golden, screen
-from tests.scoring.making import annotation, relations, scored
+from tests.scoring.making import annotation, scored, verdict
 from tests.world import Said, typed
 from tests.world import run as run_alone
 
@@ -111,14 +107,6 @@ def test_unlike_judges_and_prompts_are_refused_with_the_reason() -> None:
     assert all("\nNOT COMPARABLE: judge" in table for table in latex)
 
 
-def verdict(labels: str) -> Verdict:
-    labelled = relations(labels)
-    matches = tuple(n for n, event in enumerate(labelled, start=1) if set(event) != {"lack"})
-    return Verdict(
-        candidate_events=("A dog runs.",) * len(matches), matches=matches, relations=labelled
-    )
-
-
 def test_unlike_repeats_are_refused() -> None:
     run("old", "+0 -")
     again = (verdict("++ +"),) * 3
@@ -128,12 +116,6 @@ def test_unlike_repeats_are_refused() -> None:
     assert compared("old", "new", allow_mismatch=True).settings["repeats"] == {"old": 1, "new": 3}
 
 
-def other_annotations(path: str, videos: Sequence[Annotation]) -> None:
-    folder = Path(path).parent
-    folder.mkdir(exist_ok=True)
-    write_annotations(folder, list(videos))
-
-
 def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
     run("old", "+0 -", "+0", "+0", "+")
     changed = [
@@ -141,7 +123,8 @@ def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
         annotation("b", "t2 c3", domain="Film", visual_characteristic="High-Dynamic"),
         annotation("e", "s1"),
     ]
-    other_annotations("other/annotations.json", changed)
+    Path("other").mkdir()
+    write_annotations(Path("other"), changed)
     judgments: list[Judgment] = [
         scored(video.index, labels, provenance=BY)
         for video, labels in zip(changed, ("++ +", "++", "+"), strict=True)
@@ -161,17 +144,6 @@ def test_unlike_data_are_refused_and_anyway_pairs_what_can_be() -> None:
         "old": [("c", "not annotated in new"), ("d", "not annotated in new")],
         "new": [("e", "not annotated in old")],
     }
-
-
-def test_one_run_may_be_compared_under_two_judges_anyway() -> None:
-    run("old", "+0 -", "+0")
-    other = Path("runs/old/second")
-    other.mkdir()
-    by = BY.model_copy(update={"judge": "second", "models": ()})
-    lines = [scored("a", "++ +", provenance=by).model_dump(mode="json")]
-    (other / "judgments.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = compared("runs/old/judge", "runs/old/second", allow_mismatch=True)
-    assert (found.first.name, found.second.name) == ("old (judge)", "old (second)")
 
 
 TEN = [annotation(index, "c3 s1", "a2", domain="Film") for index in "abcdefghij"]
@@ -281,9 +253,6 @@ def test_a_gate_allows_just_its_points(
     assert ("0.500001" in gate.message) == (not passed)
 
 
-GATE_MISTAKES = ["f1", "f2=-1", "sound.f1=-1", "f1=nan", "f1=-101"]
-
-
 @pytest.mark.usefixtures("ten")
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -294,15 +263,11 @@ GATE_MISTAKES = ["f1", "f2=-1", "sound.f1=-1", "f1=nan", "f1=-101"]
         (["old", "new", "--annotations", "none.json"], "none.json"),
         (["old", "other", "--fail-under", "f1=-100"], "cannot be compared"),
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
-        *(
-            (["old", "new", "--fail-under", text], f"--fail-under: {text!r} must be like f1=-0.5")
-            for text in GATE_MISTAKES
-        ),
+        (["old", "new", "--fail-under=sound.f1=-1"], "'sound.f1=-1' must be like f1=-0.5"),
+        (["old", "new", "--fail-under=f1=nan"], "--fail-under: 'f1=nan' must be like f1=-0.5"),
         (["old", "new", "--fail-under=f1=0", "--fail-under=all.f1=1"], "f1 is named twice"),
-        *(
-            (["old", "new", f"--min-coverage={text}"], f"--min-coverage: {text!r} must be a share")
-            for text in ("some", "%", "101%", "-1", "0.99", "nan%", "9e1%")
-        ),
+        (["old", "new", "--min-coverage=0.99"], "--min-coverage: '0.99' must be a share"),
+        (["old", "new", "--min-coverage=nan%"], "--min-coverage: 'nan%' must be a share"),
         (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
         (["old", "new", "--judge", "gpt"], "was not judged by gpt"),
         ([], "capeval compare --help"),
@@ -335,4 +300,3 @@ def test_screens_are_the_golden_ones() -> None:
 def test_headline_does_not_overstate(more: Any, printed: str) -> None:
     found = comparison(**more)
     assert printed in found.headline()
-    assert len(screen(found, 120, full=False).splitlines()) <= 40

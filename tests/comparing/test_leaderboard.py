@@ -1,5 +1,3 @@
-"""`capeval leaderboard` of judged runs: sections, ranks, every format, mistakes."""
-
 import csv
 import io
 import json
@@ -53,19 +51,11 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     make_run("fair", FAIR)
     code, out, err = typed()
     assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"] in [
-        line[:8] for line in lines
-    ]
-    assert {line[-1] for line in lines if line[:1] in (["1"], ["2"], ["3"])} == {"2.0"}
-    assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
-        "good",
-        "fair",
-        "poor",
-    ]
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["1"], ["2"], ["3"])]
+    assert rows[0][:8] == ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"]
+    assert {row[-1] for row in rows} == {"2.0"}
+    assert [row[1] for row in rows] == ["good", "fair", "poor"]
     assert "judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@c23452|repeats:1|avg:macro|data:" in out
-    tables = [line for line in out.splitlines()[1:] if not line.startswith("  capeval:")]
-    assert max(map(len, tables)) <= 80
 
 
 def test_runs_of_unlike_signature_stand_apart() -> None:
@@ -115,8 +105,11 @@ def test_named_runs_are_the_only_ones_and_none_twice(typed_path: str) -> None:
 
 def test_annotations_that_moved_can_be_named() -> None:
     make_run("mine", GOOD)
+    Path("none.json").write_text("[]")
+    assert names("--annotations", "none.json") == ["mine"]
     Path("a.json").rename("b.json")
-    assert typed()[0] == 3
+    said = typed()
+    assert (said.code, said.out.strip()) == (3, "No run can be shown: 1 left out.")
     assert names("--annotations", "b.json") == ["mine"]
     manifest = {"annotations": {"path": "a.json", "sha256": "0" * 64}}
     Path("runs/mine/manifest.json").write_text(json.dumps(manifest))
@@ -138,6 +131,7 @@ def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
     ("arguments", "message"),
     [
         ((), "runs: has no judged run; judge one with `capeval judge`"),
+        (("--questions",), "runs: has no graded run"),
         (("nope",), "nope: is neither a folder nor a run under runs/"),
         (("a.json",), "a.json: is neither a folder nor a run under runs/"),
         ((".",), ".: is neither a judged run nor a judge's folder"),
@@ -238,6 +232,8 @@ def test_best_rows_are_the_papers_headlines(tmp_path: Path) -> None:
     ).sections
     heads = [(s.records()[0]["run"], s.records()[0]["accuracy"]) for s in (tuna, tomato)]
     assert heads == [("Gemini 1.5 Pro", 0.608), ("Qwen2-VL-72B", 0.379)]
+    titles = [section.tables["overall"].title for section in (tuna, tomato, chance)]
+    assert titles == ["Accuracy, in percent", "Accuracy, in percent", "Replies"]
     assert chance.records()[0]["decided by chance"] == 1440
     baselines = [row["accuracy"] for row in tomato.records() if row["run"] == "Human (videos)"]
     assert baselines == [0.952]
@@ -296,11 +292,6 @@ def test_other_strategies_questions_and_benchmarks_are_other_sections() -> None:
     make("d", correct, benchmark="own")
     sections = ranked().sections
     assert sorted(section.entries[0].name for section in sections) == ["a", "b", "c", "d"]
-
-
-def test_nothing_to_show_is_an_error() -> None:
-    with pytest.raises(InputError, match="has no graded run"):
-        ranked()
 
 
 def test_broken_run_is_left_out_unless_it_is_named() -> None:

@@ -1,5 +1,3 @@
-"""Human files and judged runs in a folder, from shorthand."""
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

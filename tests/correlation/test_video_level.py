@@ -1,5 +1,3 @@
-"""Results do not depend on the order of rows, on units or on the size of numbers."""
-
 import warnings
 from pathlib import Path
 from typing import Any

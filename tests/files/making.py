@@ -1,6 +1,4 @@
-"""Small annotations and workbooks for tests."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +7,12 @@ import openpyxl
 from capeval.schema import Annotation
 
 
+def element(content: str = "A dog runs.", **fields: object) -> dict[str, object]:
+    return {"content": content, "type": "action", "weight": 3} | fields
+
+
 def record(index: str = "v", **fields: Any) -> dict[str, Any]:
-    element = {"content": "A dog runs.", "type": "action", "weight": 3}
-    events = [{"event": "A dog runs.", "visual_elements": [element]}]
+    events = [{"event": "A dog runs.", "visual_elements": [element()]}]
     return {"index": index, "events": events} | fields
 
 
@@ -31,16 +32,10 @@ def annotation_of(*events: tuple[str, ...], index: str = "V1", **fields: Any) ->
     return Annotation.model_validate(record(index, events=parts, **fields))
 
 
-def save_workbook(
-    path: Path,
-    rows: Sequence[Any],
-    *,
-    title: str = "Ratings",
-    others: Mapping[str, Sequence[Any]] | None = None,
-) -> Path:
+def save_workbook(path: Path, rows: Sequence[Any], **others: Sequence[Any]) -> Path:
     """Write a workbook with openpyxl; `others` are further sheets by name."""
     workbook = openpyxl.Workbook()
-    for number, (name, content) in enumerate({title: rows, **(others or {})}.items()):
+    for number, (name, content) in enumerate({"Ratings": rows, **others}.items()):
         sheet = workbook.active if number == 0 else workbook.create_sheet()
         sheet.title = name
         for row in content:

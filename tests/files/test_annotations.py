@@ -1,23 +1,23 @@
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capeval.errors import InputError
-from capeval.files.annotations import annotations_hash, load_annotations
+from capeval.errors import InputError, VideoError
+from capeval.files.annotations import VideoFolder, annotations_hash, load_annotations
 from capeval.files.captions import read_captions
-from tests.files.making import record
+from tests.files.making import element, record
 
 pytestmark = pytest.mark.usefixtures("alone")
 
 FILE = Path("a.json")
-ELEMENT = {"content": "A dog runs.", "type": "action", "weight": 3}
 
 
-def element(**fields: Any) -> dict[str, Any]:
-    return record(events=[{"event": "A dog runs.", "visual_elements": [ELEMENT | fields]}])
+def of(**fields: Any) -> dict[str, Any]:
+    return record(events=[{"event": "A dog runs.", "visual_elements": [element(**fields)]}])
 
 
 _AT = 'entry 1: index "v": events.1.visual_elements.1'
@@ -25,22 +25,16 @@ WRONG: dict[str, tuple[object, str]] = {
     "no records": ([], "has no records"),
     "null": ([record("u"), None], "entry 2: must be a JSON object, not null"),
     "unknown type": (
-        [element(type="cammera")],
+        [of(type="cammera")],
         (
             f"{_AT}.type: must be 'camera', 'scene', 'action' or 'attribute', not \"cammera\"; "
             'did you mean "camera"?'
         ),
     ),
-    "unknown characteristic": (
-        [record(visual_characteristic="Multi-Scene, High-Dinamic")],
-        "entry 1: index \"v\": visual_characteristic.2: must be 'Low-Dynamic', 'High-Dynamic'",
-    ),
-    "weight as text": ([element(weight="1")], f'{_AT}.weight: must be 1, 2 or 3, not "1"'),
-    "weight 4": ([element(weight=4)], f"{_AT}.weight: must be 1, 2 or 3, not 4"),
-    "content blank": ([element(content=" \n")], f"{_AT}.content: is blank"),
-    "no events field": ([{"index": "v"}], 'entry 1: index "v": events: is missing'),
+    "weight as text": ([of(weight="1")], f'{_AT}.weight: must be 1, 2 or 3, not "1"'),
+    "content blank": ([of(content=" \n")], f"{_AT}.content: is blank"),
     "start": (
-        [record(events=[{"event": "A.", "visual_elements": [ELEMENT], "start": -1}])],
+        [record(events=[{"event": "A.", "visual_elements": [element()], "start": -1}])],
         'entry 1: index "v": events.1.start: must be at least 0, not -1',
     ),
     "duplicate index": (
@@ -98,9 +92,9 @@ def test_hash_does_not_depend_on_the_video_file_but_on_what_is_judged() -> None:
     same = hashed(record())
     assert hashed(record(video="elsewhere.mp4", note="x")) == same
     others = {
-        hashed(element(weight=2)),
-        hashed(element(type="scene")),
-        hashed(element(content="A cat runs.")),
+        hashed(of(weight=2)),
+        hashed(of(type="scene")),
+        hashed(of(content="A cat runs.")),
         hashed(record(domain="Film")),
         hashed(record(visual_characteristic="Low-Dynamic")),
         hashed(record("w")),
@@ -124,3 +118,68 @@ def test_files_that_the_benchmark_publishes_load() -> None:
     captions = read_captions(PUBLISHED[1], ()).captions
     assert captions[0].index == "TUNA_0001"
     assert not any(caption.is_empty for caption in captions)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> VideoFolder:
+    for file in (
+        *("a.mp4", "b.MKV", "c.v1.webm", "d.mp4", "d.mov", "e.txt", "k.mp4", "k/x.txt", ".h.mp4"),
+        *("film/f.avi", "film/a.mp4", "sport/f.avi", "film/g.mp4"),
+    ):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (tmp_path / "gone.mp4").symlink_to(tmp_path / "elsewhere.mp4")
+    return VideoFolder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("a", "a.mp4"),
+        ("c.v1", "c.v1.webm"),
+        ("d.mov", "d.mov"),
+        ("film/f", "film/f.avi"),
+        ("g.mp4", "film/g.mp4"),
+        ("k", "k.mp4"),
+        # The reader's error says where the link leads.
+        ("gone", "gone.mp4"),
+    ],
+)
+def test_a_video_is_found_with_or_without_its_suffix(
+    name: str, file: str, folder: VideoFolder
+) -> None:
+    assert folder.find(name) == folder.path / file
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "has no video nothing"),
+        ("a.webm", "has no video a.webm; there is a.mp4"),
+        ("d", "2 files could be meant (d.mov, d.mp4)"),
+        ("f", "2 files could be meant (film/f.avi, sport/f.avi)"),
+        ("other/a", "has no video other/a"),
+        (".h", "has no video .h"),
+        ("../a.mp4", "leads out of the folder"),
+        ("a\0b", "leads out of the folder"),
+        ("", "leads out of the folder"),
+        ("x" * 300, "has no video x"),
+    ],
+)
+def test_what_cannot_be_found_says_why(name: str, message: str, folder: VideoFolder) -> None:
+    with pytest.raises(VideoError) as caught:
+        folder.find(name)
+    assert message in str(caught.value)
+
+
+def test_names_are_alike_in_both_unicode_forms(tmp_path: Path) -> None:
+    nfc, nfd = "\ud55c\uad6d", unicodedata.normalize("NFD", "\ud55c\uad6d")
+    for stored, asked in ((nfc, nfd), (nfd, nfc)):
+        folder = tmp_path / stored
+        (folder / stored).mkdir(parents=True)
+        (folder / f"{stored}.mp4").touch()
+        (folder / stored / "a.mp4").touch()
+        for name in (asked, f"{asked}.mp4"):
+            assert VideoFolder(folder).find(name) == folder / f"{stored}.mp4"
+        assert VideoFolder(folder).find(f"{asked}/a.mp4") == folder / stored / "a.mp4"

@@ -1,5 +1,3 @@
-"""Ids of videos and questions: numbers, Unicode forms and lost zeros, in every reader."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +62,7 @@ def test_ids_are_read_alike_everywhere(reader: str, tmp_path: Path) -> None:
     [
         ({7: "a", 8: "b"}, ["007", "8"], '"7" and "007" look alike: leading zeros were lost'),
         ({7: "a", "7": "b"}, ["7"], "is duplicated"),
-        ({1.5: "a"}, ["1.5"], r"must be text, not 1\.5"),
+        ({1.5: "a"}, ["1.5"], r"caption 1: index: must be text, not 1\.5"),
     ],
 )
 def test_ids_in_memory(captions: Any, annotations: list[str], message: str) -> None:

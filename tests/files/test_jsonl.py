@@ -1,5 +1,3 @@
-"""Text and JSON: read as written, or refused in one line; written whole or not at all."""
-
 import os
 import resource
 import signal

@@ -1,5 +1,3 @@
-"""Tables of every kind are read alike, and every mistake is one line with its place."""
-
 import datetime
 import json
 from collections.abc import Callable
@@ -67,7 +65,7 @@ def test_cells_of_a_workbook_are_read_as_csv_has_them() -> None:
         [7, 0.25, datetime.date(2026, 1, 2)],
         [8.0, None, "=A1+1"],
     ]
-    path = save_workbook(FILE, rows, others={"Old": [["b"], ["2"]]})
+    path = save_workbook(FILE, rows, Old=[["b"], ["2"]])
     table = read_table(path)
     assert [[*row.values()] for row in table.rows] == [
         ["v1", "1", "TRUE"],
@@ -127,14 +125,3 @@ def test_names_are_stripped_and_unescaped_and_never_empty() -> None:
         table.names("b")
     with pytest.raises(InputError, match=r"line 3: c: .*has a control character"):
         table.names("c")
-
-
-def test_columns_are_found_by_name_or_as_mapped() -> None:
-    table = table_of("Video ID,System,mos\nv,a,1\n")
-    assert table.choose(["video_id", "score"], ["system", "rater"], {"score": "mos"}) == {
-        "video_id": "Video ID",
-        "score": "mos",
-        "system": "System",
-    }
-    with pytest.raises(InputError, match="has no column rating; name it with --columns"):
-        table.choose(["video_id", "rating"], (), {})

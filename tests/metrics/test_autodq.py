@@ -1,5 +1,3 @@
-"""AutoDQ: replies that are read or asked again, and values computed by hand."""
-
 import json
 from collections.abc import Callable
 from contextlib import chdir
@@ -244,11 +242,9 @@ def test_dream_1k_is_read_as_published(tmp_path: Path) -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    (dream(idx=None), "index"),
     (dream(messages=[]), "line 1: references"),
     (dream(messages=[{"role": "assistant", "content": [{"reference": 5}]}]), "references.1"),
     (dream(extra_info={"events": "A man waves."}), "events"),
-    (dream(dataset=3), "group"),
 ]
 
 

@@ -1,5 +1,3 @@
-"""BERTScore of tiny models, loaded as any other: compared with bert-score's own scorer."""
-
 import json
 import shutil
 import warnings
@@ -46,7 +44,6 @@ class Measure:
         model: Path,
         candidates: Any = CANDIDATES,
         references: Mapping[str, str | Sequence[str]] = REFERENCES,
-        device: str = "cpu",
         **options: Any,
     ) -> dict[str, tuple[float | None, ...]]:
         """Return precision, recall and F1 of each candidate; `options` are the settings."""
@@ -61,7 +58,7 @@ class Measure:
                 references=references,
                 out=self.file,
                 on_notice=self.notices.append,
-                device=device,
+                device="cpu",
             )
         self.rows = lines(self.file)
         found = {(row["index"], row["metric"]): row["value"] for row in self.rows}
@@ -222,9 +219,6 @@ def test_a_damaged_model_is_refused_and_other_weights_have_another_signature(
     weights = tensors.pop("bert.encoder.layer.1.output.dense.weight")
     save_file(tensors, copy / "model.safetensors", {"format": "pt"})
     with pytest.raises(CapevalError, match="lacks 1 tensors"):
-        measure(copy)
-    (copy / "model.safetensors").write_bytes(b"no")
-    with pytest.raises(CapevalError, match="cannot be loaded"):
         measure(copy)
     tensors["bert.encoder.layer.1.output.dense.weight"] = 2 * weights
     save_file(tensors, copy / "model.safetensors", {"format": "pt"})

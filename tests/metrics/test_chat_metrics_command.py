@@ -1,5 +1,3 @@
-"""CLAIR and AutoDQ on the command line, against a server: killed, resumed, estimated."""
-
 import asyncio
 import json
 from pathlib import Path

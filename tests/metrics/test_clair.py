@@ -1,5 +1,3 @@
-"""CLAIR: which replies are a score, what is asked again, and what is never 0."""
-
 import json
 from contextlib import chdir
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""METEOR: the values of its authors' program; what it does not answer is unscored."""
-
 import gzip
 import shutil
 import sys
@@ -53,13 +51,12 @@ def test_values_are_those_of_the_program(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 ANSWERING = f"""#!{sys.executable}
-import os, sys, time
+import sys
 
 for line in sys.stdin:
     if "die" in line:
         sys.exit("java.lang.OutOfMemoryError")
     if line.startswith("SCORE"):
-        time.sleep(float(os.environ.get("PAUSE", 0)))
         print(*[1] * 23, flush=True)
     else:
         print("0.5\\n" * line.count("|||"), "0.5", sep="", flush=True)

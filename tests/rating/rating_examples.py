@@ -1,5 +1,3 @@
-"""Annotations and captions to be rated, hostile ones among them."""
-
 from pathlib import Path
 
 from capeval.rating.rate_merge import read_key

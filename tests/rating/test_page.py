@@ -1,5 +1,3 @@
-"""The rater's page in a real browser."""
-
 import asyncio
 import csv
 import io

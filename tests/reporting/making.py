@@ -1,11 +1,12 @@
 """Judged runs to report on, made in memory; one video is hostile in every text that it has."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage, Verdict
+from capeval.schema import Annotation, Caption, Judgment, Provenance, Unscored, Usage
 from capeval.scoring.judged_run import JudgedRun
-from tests.scoring.making import annotation, relations, scored
+from tests.scoring.making import annotation, scored
 
 ATTACK = (
     "</script><script>window.broken = 1</script><!--<script> <img src=x "
@@ -14,6 +15,13 @@ ATTACK = (
 )
 ATTACKER = f"a/b&c=#%+ ?\\ {ATTACK}"
 BY = Provenance(judge="gpt-4o-2024-08-06", prompts="tuna-cap-v1@abcdef")
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """Return what the script of a report has to show."""
+    _, _, rest = page.partition('<script type="application/json" id="data">')
+    found: dict[str, Any] = json.loads(rest.partition("</script>")[0])
+    return found
 
 
 def texts(plain: Annotation, text: str) -> Annotation:
@@ -95,12 +103,4 @@ def run(
         judgments={judgment.index: judgment for judgment in made},
         captioned=len({*texts_of, *(judgment.index for judgment in made)}),
         **fields,
-    )
-
-
-def passes(labels: list[str]) -> tuple[Verdict, ...]:
-    """Repeats of a judge over a video of one event."""
-    return tuple(
-        Verdict(candidate_events=("Told.",), matches=(1,), relations=relations(one))
-        for one in labels
     )

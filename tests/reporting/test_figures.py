@@ -1,8 +1,5 @@
-"""Figures: their values and names, drawn in files that stand alone."""
-
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,41 +25,26 @@ from tests.scoring.making import annotation, scored
 TYPES = ("camera", "scene", "action", "attribute")
 
 
-def estimate(value: float | None, spread: float | None = 0.05) -> Estimate:
-    if value is None or spread is None:
-        return Estimate(value=value, low=None, high=None)
+def estimate(value: float, spread: float = 0.05) -> Estimate:
     return Estimate(value=value, low=value - spread, high=value + spread)
 
 
-def cell(f1: Estimate, n: int = 5) -> TypeScores:
+def cell(f1: Estimate, n: int) -> TypeScores:
     return TypeScores(precision=f1, recall=f1, f1=f1, n=n)
 
 
-def grid(
-    places: Sequence[str],
-    values: dict[str, Sequence[float | None]],
-    *,
-    ordered: bool = False,
-    spread: float | None = 0.05,
-) -> Grid:
-    series = {
-        name: [None if v is None else cell(estimate(v, spread), 1000 + n) for n, v in enumerate(of)]
-        for name, of in values.items()
-    }
-    return Grid(name="g", by="place", ordered=ordered, places=places, series=series)
+def row(*values: float | None) -> list[TypeScores | None]:
+    return [None if v is None else cell(estimate(v), 1000 + n) for n, v in enumerate(values)]
 
 
-VALUES: dict[str, Sequence[float | None]] = {
-    "one": [0.2, 0.4, None, 0.5],
-    "two": [0.3, 0.1, 0.6, 0],
-}
+SERIES = {"one": row(0.2, 0.4, None, 0.5), "two": row(0.3, 0.1, 0.6, 0)}
 FOREST = Forest(
     "forest",
     "F1 of $a$ − F1 of b (points)",
     (
         ForestRow("overall", estimate(0.031, 0.019), 0.0004, 1000),
         ForestRow("<=2 events", estimate(-0.02, 0.03), 0.25, 30, adjusted=True),
-        ForestRow("Film", estimate(None), None, 0, adjusted=True),
+        ForestRow("Film", Estimate(value=None, low=None, high=None), None, 0, adjusted=True),
     ),
 )
 SCATTER = Scatter(
@@ -85,12 +67,14 @@ def ends(container: Any) -> list[list[float]]:
 
 
 def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
-    drawing = drawn(grid(TYPES, VALUES))
+    drawing = drawn(Grid(name="g", by="place", ordered=False, places=TYPES, series=SERIES))
     assert [text.get_text() for text in drawing.legends[0].get_texts()] == ["one", "two"]
     axes = drawing.axes[0]
     first, second = (one for one in axes.containers if isinstance(one, BarContainer))
     assert [bar.get_width() for bar in first] == pytest.approx([20, 40, math.nan, 50], nan_ok=True)
     assert all(a.get_y() < b.get_y() for a, b in zip(first, second, strict=True))
+    # The bars of a place are above and below its tick.
+    assert first[0].get_y() == pytest.approx(-second[0].get_y() - second[0].get_height())
     assert ends(second.errorbar)[2][::2] == pytest.approx([55, 65])
     assert axes.get_yticklabels()[1].get_text() == "scene n=1,001"
     # A bar of 0 cannot be seen.

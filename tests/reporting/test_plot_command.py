@@ -1,14 +1,10 @@
-"""`capeval plot`: which files it writes of which runs, and what it says of the rest."""
-
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from capeval.schema import Judgment, Provenance, Unscored
-from tests.correlation.making import make_run
+from tests.correlation.making import labelled, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.world import here as typed
 
@@ -26,7 +22,7 @@ def judged(
     name: str,
     labels: Mapping[str, str | None],
     *,
-    annotations: str = "a.json",
+    annotations: str = "annotations.json",
     generation: object = None,
 ) -> None:
     judgments: list[Judgment] = [
@@ -43,8 +39,8 @@ def judged(
 def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Judged runs: two of one model, one unscored, one of videos without characteristics."""
     monkeypatch.chdir(tmp_path)
-    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
-    Path("bare.json").write_text(json.dumps([video.model_dump() for video in BARE]))
+    write_annotations(Path(), BARE).rename("bare.json")
+    write_annotations(Path(), VIDEOS)
     for frames, first in (("8", "+0- 0"), ("32", "++- +")):
         judged(
             f"at-{frames}",
@@ -53,18 +49,8 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         )
     judged("failed", {"V1": None, "V2": None})
     judged("bare", {"V1": "+0-0", "V2": "++++", "V3": "0000"}, annotations="bare.json")
-    rows = [
-        ("V1", "at-8", "1.1", "entailment"),
-        ("V1", "at-8", "1.2", "lack"),
-        ("V1", "at-8", "1.3", "lack"),
-        ("V1", "at-8", "2.1", "lack"),
-        ("V2", "at-8", "1.1", "contradiction"),
-        ("V2", "at-8", "1.2", "lack"),
-        ("V3", "at-32", "1.1", "contradiction"),
-        ("V3", "at-32", "1.2", "entailment"),
-    ]
-    text = "\n".join(",".join(row) for row in rows)
-    Path("labels.csv").write_text(f"video_id,system,element_id,label\n{text}\n")
+    labels = {("V1", "at-8"): "+00 0", ("V2", "at-8"): "-0", ("V3", "at-32"): "-+"}
+    labelled(Path(), labels)
     Path("ratings.csv").write_text("video_id,system,score\nV1,at-8,2\nV2,at-8,3\nV3,at-8,5\n")
 
 
@@ -81,8 +67,6 @@ def test_all_is_all_that_the_runs_can_show() -> None:
 
 
 def test_a_forest_is_of_two_comparable_runs() -> None:
-    said = typed("plot", "forest", "at-8", "at-32", "--format", "svg")
-    assert (said.code, said.out, said.err) == (0, "figures/forest.svg\n", "")
     said = typed("plot", "forest", "at-8")
     assert (said.code, said.out) == (2, "")
     assert "forest shows the differences of two runs, not of 1" in said.err
@@ -93,7 +77,7 @@ def test_a_forest_is_of_two_comparable_runs() -> None:
 
 
 def test_a_scatter_is_of_the_captions_with_a_rating_and_a_score() -> None:
-    said = typed("plot", "types,scatter", "at-8", "failed", "--human", "labels.csv")
+    said = typed("plot", "types,scatter", "at-8", "failed", "--human", "human.csv")
     assert (said.code, written()) == (0, ["scatter.pdf", "types.pdf"])
     assert "failed: left out of scatter, no caption is scored" in said.err
     assert "lexical-2:f1: 2 of 3 matched; missing: V3 of at-32" in said.err
@@ -110,31 +94,18 @@ def test_what_has_nothing_to_show_is_left_out_with_the_reason() -> None:
     ]
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    said = typed("plot", "all", "at-8")
-    assert (said.code, said.out) == (2, "")
-    assert said.err == (
-        "capeval: figures need matplotlib (not installed): pip install '.[plot]' in the clone of "
-        "capeval\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["typs", "at-8"], "WHAT must be 'all', 'types', "),
-        ([",", "at-8"], "WHAT is empty"),
-        (["types", "at-8", "--format", "gif"], "--format must be 'svg', 'pdf' or 'png', not 'gif'"),
         (
             ["scatter", "at-8"],
             "scatter compares judges with human ratings; name their file with --human",
         ),
         (["frames", "at-8"], "nothing to draw: frames would be empty"),
         (["types,domains", "failed"], "nothing to draw: types, domains would be empty"),
-        (["scatter", "at-8", "--human", "gone.csv"], "gone.csv"),
         (["scatter", "bare", "--human", "other.csv"], "has a score of lexical-2:f1"),
-        (["types", "at-8", "--out", "a.json"], "a.json"),
+        (["types", "at-8", "--out", "annotations.json"], "annotations.json"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], complaint: str) -> None:

@@ -1,5 +1,3 @@
-"""The report in a real browser."""
-
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,8 +10,8 @@ from capeval.schema import HumanLabel
 from capeval.scoring.judged_run import JudgedRun
 from capeval.show.numbers import percent
 from tests.browser import CHROMIUM, Page, tab
-from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, passes, run
-from tests.scoring.making import scored
+from tests.reporting.making import ATTACK, ATTACKER, VIDEOS, judged, run
+from tests.scoring.making import scored, verdict
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
@@ -242,7 +240,8 @@ async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Ope
 
 async def test_votes_of_repeats_and_reasons_are_shown(report: Opened) -> None:
     why = (("It is told.", f"So is this {ATTACK}"),)
-    repeated = scored("V2", "++", repeats=passes(["++", "+-", "++"]), explanations=why)
+    repeats = tuple(map(verdict, ("++", "+-", "++")))
+    repeated = scored("V2", "++", repeats=repeats, explanations=why)
     await report.show({"mine": run([repeated])}, "#among=unsteady&video=V2")
     assert await report.ask("found.length") == 1
     element = await report.ask("document.querySelectorAll('.elements li')[1].textContent")

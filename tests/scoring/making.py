@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from capeval.schema import Annotation, Judgment, Relation, Scored
+from capeval.schema import Annotation, Judgment, Relation, Scored, Verdict
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import score_judgments
 
@@ -40,12 +40,15 @@ def relations(labels: str) -> tuple[tuple[Relation, ...], ...]:
     return tuple(tuple(_LABELS[label] for label in event) for event in labels.split())
 
 
+def verdict(labels: str) -> Verdict:
+    """Return these relations; one candidate event matches each event that has any."""
+    given = relations(labels)
+    matches = tuple(n for n, event in enumerate(given, start=1) if set(event) != {"lack"})
+    return Verdict(candidate_events=("A dog.",) * len(matches), matches=matches, relations=given)
+
+
 def scored(index: str, labels: str, **fields: Any) -> Scored:
-    """A judgment with these relations; one candidate event matches each event that has any."""
-    verdicts = relations(labels)
-    matches = tuple(n for n, event in enumerate(verdicts, start=1) if set(event) != {"lack"})
-    given: dict[str, Any] = {"candidate_events": ("A dog.",) * len(matches), "matches": matches}
-    return Scored(index=index, relations=verdicts, **(given | fields))
+    return Scored(index=index, **(dict(verdict(labels)) | fields))
 
 
 def scores(

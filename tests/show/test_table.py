@@ -1,15 +1,10 @@
-"""Tables in every format: nothing is cut, and nothing in a cell becomes markup or code."""
-
-import csv
 import io
 import json
 
 from rich.console import Console
 
-from capeval.show.result import csv_text, rendered
+from capeval.show.result import rendered
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
-
-HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
 
 
 def printed(table: Table, width: int) -> str:
@@ -21,18 +16,8 @@ def printed(table: Table, width: int) -> str:
 def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     table = Table("t", columns("Name", *"abcdef"), [["x", *["1" * 9] * 6], ["head"]], note="Read.")
     assert printed(table, 40).count("1" * 9) == 6
-
-
-def test_words_are_broken_where_there_is_no_room_and_headings_span_the_columns() -> None:
-    table = Table("t", columns("Name", "n"), [["one two"], ["a-very-long-name-of-a-run", "1,000"]])
-    assert printed(table, 24).splitlines() == [
-        "t",
-        "Name                   n",
-        "────────────────────────",
-        "one two",
-        "a-very-long-name-o 1,000",
-        "f-a-run",
-    ]
+    table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
+    assert max(map(len, printed(table, 24).splitlines())) == 24
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:
@@ -62,15 +47,6 @@ def _named(value: tuple[float, float]) -> dict[str, float]:
     return {"_p": value[0], "": value[1]}
 
 
-def test_remarks_and_warnings_are_below_every_latex_table() -> None:
-    table = Table("t", columns("Run", "F1"), [["a", "1"], ["b", "2"]])
-    page = Page([table, table], remarks={0: "first", 1: "second"}, warnings=["Beware."])
-    _, one, two = rendered([page.shortened(1)], "latex").split(r"\begin{table}")
-    for text in (one, two):
-        assert ("first" in text, "second" in text) == (True, False)
-        assert r"Beware.\par" in text
-
-
 def test_latex_takes_no_cell_for_an_option_and_no_name_for_a_command() -> None:
     table = Table(
         r"a_b & \c", columns("*", "x"), [["[2] -0.5", "-0.5 [-1.0, 2]"], ["a|b>c", "gpt-4"]]
@@ -88,16 +64,6 @@ def test_markup_in_names_stays_text() -> None:
     assert text.splitlines()[::3] == ["[b]t[/b]", "[red]x"]
     page = Page([Table("t", columns("a"), [["**b** <b> @you"]])])
     assert r"\*\*b\*\* \<b\> &#64;you" in rendered([page], "markdown")
-
-
-def test_csv_runs_no_formula_and_keeps_numbers() -> None:
-    rows = [[HOSTILE, 1 / 3, None, True], ["=1+1", -0.5, 7, ""], ["+1", 0, 0, 0]]
-    read = list(
-        csv.reader(io.StringIO(csv_text([dict(zip("abcd", row, strict=True)) for row in rows])))
-    )
-    assert read[1][1:] == [repr(1 / 3), "", "true"]
-    assert "\x1b" not in read[1][0]
-    assert (read[2][:3], read[3][0]) == (["'=1+1", "-0.5", "7"], "'+1")
 
 
 def test_a_shortened_page_says_how_many_rows_are_left_out() -> None:

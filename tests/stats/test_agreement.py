@@ -1,5 +1,3 @@
-"""Agreement and raters, compared with independent tools, published values and simulations."""
-
 from itertools import permutations
 
 import numpy as np
@@ -23,13 +21,6 @@ PAIRS = st.lists(
     st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=30
 )
 GAP = float("nan")
-
-# Krippendorff's data of three coders with gaps, as in the Wikipedia article on his alpha.
-CODERS = [
-    [GAP, GAP, GAP, GAP, GAP, 3, 4, 1, 2, 1, 1, 3, 3, GAP, 3],
-    [1, GAP, 2, 1, 3, 3, 4, 3, GAP, GAP, GAP, GAP, GAP, GAP, GAP],
-    [GAP, GAP, 2, 1, 3, 4, 4, GAP, 2, 1, 1, 3, 3, GAP, 4],
-]
 
 
 def matrices(pairs: list[tuple[str, str]]) -> Floats:
@@ -57,18 +48,6 @@ def test_kappa_and_class_scores_are_their_definitions(pairs: list[tuple[str, str
             2 * right / (of_given + of_truth) if of_given + of_truth else GAP,
         ]
         assert [precision[n], recall[n], f1[n]] == pytest.approx(expected, nan_ok=True)
-
-
-def test_kappa_is_the_published_one() -> None:
-    # Gwet (2008, table 2): 118, 5, 2 and 0 of 125.
-    found = cohen_kappa(np.array([[[118.0, 5], [2, 0]]]))
-    assert found.value == pytest.approx(-0.0234, abs=5e-5)
-
-
-@pytest.mark.parametrize(("level", "published"), [("nominal", 0.691), ("interval", 0.811)])
-def test_alpha_is_the_published_one(level: Level, published: float) -> None:
-    found = krippendorff_alpha(CODERS, np.arange(15), level)
-    assert found.value == pytest.approx(published, abs=5e-4)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -141,11 +120,9 @@ def test_raters_are_combined_over_what_they_rated() -> None:
     assert combine([[1e-310, 0], [1e-310, 0]]).tolist() == [1e-310, 0]
 
 
-HOW: tuple[How, ...] = ("mean", "median")
-
-
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", ["mean", "median"])
 @given(scale=st.sampled_from([1e-300, 1e-3, 1.0, 1e6, 1e307]), data=st.data())
+@settings(max_examples=30)
 def test_equal_as_typed_is_equal_in_any_order(how: How, scale: float, data: st.DataObject) -> None:
     orders = list(permutations([0.1 * scale, 0.2 * scale, 0.3 * scale]))
     captions = data.draw(st.permutations(orders))

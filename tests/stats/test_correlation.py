@@ -1,5 +1,3 @@
-"""Statistics by every grouping and without each video, compared with scipy and brute force."""
-
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,13 @@ def alone(rows: int) -> Design:
     return Design(np.arange(rows), np.zeros(rows, dtype=np.int64))
 
 
-def some_captions(levels: int, kept: int = 100) -> tuple[Floats, Floats, Design]:
+def some_captions(levels: int) -> tuple[Floats, Floats, Design]:
     """Return scores of some captions of 30 videos by 4 systems."""
     rng = np.random.default_rng(levels)
-    rows = np.sort(rng.permutation(120)[:kept])
+    rows = np.sort(rng.permutation(120)[:100])
     design = Design(np.repeat(np.arange(30), 4)[rows], np.tile(np.arange(4), 30)[rows])
-    x = rng.random(kept)
-    y = x + rng.random(kept)
+    x = rng.random(100)
+    y = x + rng.random(100)
     return (x * levels).round(), (y * levels).round(), design
 
 

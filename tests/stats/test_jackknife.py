@@ -1,5 +1,3 @@
-"""Intervals, p and differences over videos."""
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -12,11 +12,11 @@ from capeval.stats.values import FEWEST_VIDEOS, Floats, difference_intervals, me
 FRACTIONS = (0.0, 1.0)
 
 
-def halls(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
+def halls(values: Floats) -> tuple[float, float]:
     """Hall's interval, with the equation of the transformation solved numerically."""
     n = len(values)
     skewness = float(stats.skew(values, bias=False))
-    quantile = stats.t.ppf((1 + confidence) / 2, n - 2) / np.sqrt(n)
+    quantile = stats.t.ppf(0.975, n - 2) / np.sqrt(n)
 
     def transformed(u: float) -> float:
         return u + skewness * u**2 / 3 + skewness**2 * u**3 / 27 + skewness / (6 * n)

@@ -1,5 +1,3 @@
-"""Shares of right answers and their ratios, over videos with several questions."""
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -89,7 +87,12 @@ def test_relative_changes_of_small_groups_are_covered() -> None:
 def test_share_above_a_group_without_right_answers_has_no_change() -> None:
     asked = np.ones((20, 2))
     right = np.stack([np.zeros(20), np.ones(20)], axis=1)
-    assert VideoRatios(right, asked).share_change(0, 1) == Missing("no answer of one side is right")
+    found = VideoRatios(right, asked)
+    assert found.share_change(0, 1) == Missing("no answer of one side is right")
+    exact = stats.binomtest(20, 20).proportion_ci(method="exact")
+    all_right = found.share(1)
+    assert isinstance(all_right, Interval)
+    assert (all_right.low, all_right.high) == pytest.approx((exact.low, 1))
 
 
 # Proportions of clusters

@@ -1,5 +1,3 @@
-"""`capeval calibrate`: a judge's scores corrected with labels of some captions."""
-
 from __future__ import annotations
 
 import json
@@ -12,15 +10,15 @@ import numpy as np
 import pytest
 
 import capeval
-from capeval.files.judgments import caption_hash, reference_hash, write_judgments
+from capeval.files.judgments import caption_hash, reference_hash
 from capeval.schema import RELATIONS, Inputs, Provenance, Relation
 from capeval.scoring import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
+from tests.correlation.making import make_run, write_annotations
 from tests.judged_runs import BY
 from tests.scoring.making import annotation, scored
 from tests.world import here as typed
-from tests.world import write_lines
 
 SIGNS: dict[Relation, str] = {"entailment": "+", "lack": "0", "contradiction": "-"}
 VIDEOS = [
@@ -33,6 +31,7 @@ VIDEOS = [
     for n in range(40)
 ]
 ELEMENTS = ["1.1", "1.2", "1.3", "2.1", "2.2"]
+CAPTION = "A dog runs."
 HUMAN = Path("human.csv")
 FILE = Path("runs/mine/judge/calibrated.json")
 AGREEMENT = FILE.with_name("agreement.json")
@@ -68,20 +67,12 @@ def make(
     by: Provenance = BY,
     rows: Sequence[int] = range(len(VIDEOS)),
 ) -> None:
-    run = Path("runs") / name
-    (run / judge).mkdir(parents=True)
-    videos = [VIDEOS[row] for row in rows]
-    captions = [{"index": v.index, "caption": "A dog.", "model": f"m-{name}"} for v in videos]
-    write_lines(run / "captions.jsonl", captions)
-    manifest = {"annotations": {"path": str(Path("a.json").absolute())}}
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    caption = caption_hash("A dog.")
     found = []
-    for v in videos:
-        signs = "".join(SIGNS[one] for one in judged[v.index])
-        inputs = Inputs(judge="", caption=caption, reference=reference_hash(v))
-        found.append(scored(v.index, f"{signs[:3]} {signs[3:]}", provenance=by, inputs=inputs))
-    write_judgments(run / judge / "judgments.jsonl", found)
+    for video in (VIDEOS[row] for row in rows):
+        signs = "".join(SIGNS[one] for one in judged[video.index])
+        inputs = Inputs(judge="", caption=caption_hash(CAPTION), reference=reference_hash(video))
+        found.append(scored(video.index, f"{signs[:3]} {signs[3:]}", provenance=by, inputs=inputs))
+    make_run(Path(), name, found, judge=judge)
 
 
 def make_old(given: dict[str, list[Relation]]) -> None:
@@ -115,7 +106,7 @@ SAMPLE = [*range(0, 40, 2), 1, 3, 5, 7]
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("a.json").write_text(json.dumps([video.model_dump() for video in VIDEOS]))
+    write_annotations(Path(), VIDEOS)
     make("mine", JUDGED)
     write_human(TRUE, SAMPLE)
 
@@ -183,8 +174,8 @@ def test_kappa_with_human_labels_is_known_of_the_judge() -> None:
 def test_verdicts_outside_a_run_leave_no_file() -> None:
     shutil.copy("runs/mine/judge/judgments.jsonl", "elsewhere.jsonl")
     write_human(TRUE, SAMPLE, system="elsewhere")
-    command = ("calibrate", "elsewhere.jsonl", "--labels", "human.csv", "--annotations", "a.json")
-    of_file = typed(*command, "--json")
+    labels = ("--labels", "human.csv", "--annotations", "annotations.json")
+    of_file = typed("calibrate", "elsewhere.jsonl", *labels, "--json")
     assert of_file.err == ""
     write_human(TRUE, SAMPLE)
     assert of_file.json["overall"] == calibrated().overall.model_dump(mode="json")
@@ -193,7 +184,7 @@ def test_verdicts_outside_a_run_leave_no_file() -> None:
 def test_labels_are_of_the_run_or_of_its_model_alone() -> None:
     by_run = calibrated().overall
     write_human(labels(7), SAMPLE, system="other")
-    write_human(TRUE, SAMPLE, system="m-mine", append=True)
+    write_human(TRUE, SAMPLE, system="mine-model", append=True)
     assert calibrated().overall == by_run
 
 
@@ -231,7 +222,7 @@ def test_labels_that_are_left_out_are_counted() -> None:
 
 def test_labels_of_a_caption_that_was_replaced_are_left_out() -> None:
     head, *lines = HUMAN.read_text().splitlines()
-    now, former = caption_hash("A dog."), caption_hash("A former dog.")
+    now, former = caption_hash(CAPTION), caption_hash("A former dog.")
     texts = [former if line.startswith("v00,") else now for line in lines]
     labelled = (f"{line},{text}" for line, text in zip(lines, texts, strict=True))
     HUMAN.write_text("\n".join([f"{head},caption_hash", *labelled]))
@@ -283,11 +274,11 @@ def judged_by_the_old_judge() -> None:
 def other_captions() -> None:
     make_old(TRUE)
     captions = Path("runs/mine/captions.jsonl")
-    captions.write_text(captions.read_text().replace("A dog.", "A cat."))
+    captions.write_text(captions.read_text().replace(CAPTION, "A cat."))
 
 
 def two_runs_of_one_model() -> None:
-    write_human(TRUE, SAMPLE, system="m-mine")
+    write_human(TRUE, SAMPLE, system="mine-model")
     shutil.copytree("runs/mine", "runs/other-frames")
 
 
