@@ -174,7 +174,7 @@ def _predictions(
         source = QuestionFile(path, records=entries)
     if "doc_id" in (columns := source.columns()) and columns & {*_RESPONSES}:
         return _of_log(source, questions, on_notice)
-    layout = next((one for one in LAYOUTS.values() if one.fits(source)), LAYOUTS["own"])
+    layout = next((one for one in LAYOUTS if one.fits(source)), LAYOUTS[-1])
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
         raise InputError(
