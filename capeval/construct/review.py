@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from capeval.text import counted, listed
 PER_PAGE = 25
 """At most a day's work, so that a lost browser loses no more."""
 
-T = TypeVar("T")
 Urls = Callable[[str], str | None]
 """Returns the URL of a video that was found."""
 PageItem = dict[str, Any]
@@ -49,16 +48,14 @@ PageItem = dict[str, Any]
 def _check_names(option: str, names: Collection[str]) -> None:
     if not names:
         raise UsageError(f"name the {option} with --{option} ann,bob")
-    if len({*names}) < len(names):
-        raise UsageError(f"--{option}: name each once")
     for name in names:
         if not re.fullmatch(r"[\w.+-]+", name):
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
 
 
 def _assigned(
-    items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
-) -> dict[str, list[T]]:
+    items: Sequence[PageItem], reviewers: Collection[str], *, overlap: int, seed: int
+) -> dict[str, list[PageItem]]:
     """Return a random share of the items for each reviewer, in their order.
 
     `overlap` items go to two reviewers. Reviewers' counts differ by at most one.
@@ -77,14 +74,6 @@ def _assigned(
 # ---- The pages ---------------------------------------------------------------------------------
 
 
-_MERGED = ("Next, with the files that the pages export: capeval annotate merge FOLDER FILES",)
-_NEXT = {
-    "drafts": _MERGED,
-    "differences": _MERGED,
-    "questions": ("Next: join the files that the pages export, and ask them: capeval mcq answer",),
-}
-
-
 @dataclass(frozen=True)
 class ReviewFiles(Result):
     """The written pages, and the number of items of each reviewer in `loads`.
@@ -97,7 +86,7 @@ class ReviewFiles(Result):
     items: int
     loads: Mapping[str, int]
     missing_videos: Mapping[str, str]
-    kind: str = "drafts"
+    kind: str
 
     def headline(self) -> str:
         what = counted(self.items, "question" if self.kind == "questions" else "video")
@@ -111,8 +100,10 @@ class ReviewFiles(Result):
             for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
             loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
             line = f"{what}{for_two}: {loads}"
-        then = _NEXT[self.kind] if self.files else ()
-        return "\n".join([line, *map(str, self.files), *then])
+        then = "Next, with the files that the pages export: capeval annotate merge FOLDER FILES"
+        if self.kind == "questions":
+            then = "Next: join the files that the pages export, and ask them: capeval mcq answer"
+        return "\n".join([line, *map(str, self.files), *([then] if self.files else [])])
 
     def notices(self) -> list[str]:
         missing = [] if self.kind == "differences" else [*self.missing_videos.values()]
@@ -345,7 +336,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         blank = (Draft(index=one.index, video=one.video or one.index) for one in videos)
         items = [_draft_item(drafts.get(one.index, one), pages.url) for one in blank]
         return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
-    by_annotator = by_annotators(draft for _, draft in read_exports(map(Path, o.differences)))
+    by_annotator = by_annotators(read_exports(map(Path, o.differences)))
     if len(by_annotator) != 2:
         raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
     deciders = [*o.annotators] or ["+".join(by_annotator)]

@@ -126,8 +126,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
         limit=options.limit,
         missing="no question has the id",
     )
-    if not chosen:
-        raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
     view = VideoView(
@@ -200,7 +198,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
     lacking = [video for video in videos if not files.of(video)]
     if len(lacking) == len(videos):
         raise UsageError(
-            f"--subtitles: {files!r} has none of {counted(len(videos), 'video')}, "
+            f"--subtitles: {files.path} has none of {counted(len(videos), 'video')}, "
             f"such as {videos[0]}"
         )
     if lacking:

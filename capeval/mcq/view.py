@@ -29,8 +29,6 @@ from capeval.video.sampling import Choice, Timeline
 # The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
 # TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
-# What --frames can be for a single frame: the middle one, or one index.
-_ONE_FRAME = r"1|[0-9]+,"
 _SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
 
 
@@ -55,9 +53,6 @@ class VideoView:
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
         if self.single and others:
             raise UsageError("--single shows one frame; omit --frames and --shuffle")
-        if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
-            message = f"--shuffle needs several frames, and --frames {self.frames} is one"
-            raise UsageError(f"{message}; use --single for one frame")
         if self.single and not re.fullmatch(_SINGLE, self.single, re.ASCII):
             which = "first, middle, random, the index of a frame from 0, or column:NAME"
             raise UsageError(f"--single {shown(self.single)}: must be {which}")
@@ -298,9 +293,6 @@ class SubtitleFiles:
         if key not in self._cues:
             self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
         return self._cues[key]
-
-    def __repr__(self) -> str:
-        return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
 
 
 def _decoded(data: bytes) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.ratings import Key, LabelTable, RatingTable, caption_name
+from capeval.files.ratings import Key, LabelTable, RatingTable
 from capeval.schema import Annotation, Relation, Relations, VisualElement
 from capeval.scoring import AnnotationArrays, measures
 from capeval.text import nearest, shown
@@ -26,15 +26,6 @@ def is_comparable(human: str, measure: str | None) -> bool:
     """
     alike = {"precision": ("precision",), "f1": (None, "f1")}
     return human == "score" or measure in alike.get(human, (None, "recall", "f1"))
-
-
-def check_rated(table: RatingTable) -> RatingTable:
-    """Return ratings as they are; every caption needs one."""
-    unrated = np.flatnonzero(np.isnan(table.ratings).all(axis=0))
-    if len(unrated):
-        name = caption_name(table.keys[int(unrated[0])])
-        raise InputError("no rater rated this caption", file=table.file, where=shown(name))
-    return table
 
 
 def as_relation(label: str) -> Relation:

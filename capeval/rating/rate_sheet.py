@@ -270,10 +270,8 @@ class SheetFiles(Result):
         return [Page([], notes=files)]
 
     def notices(self) -> list[str]:
-        left = len(self.missing_videos) - 5
-        verb = "was" if left == 1 else "were"
-        more = [f"{counted(left, 'more video')} {verb} not found"] if left > 0 else []
-        return [*self.missing_videos[:5], *more]
+        what = counted(len(self.missing_videos), "video")
+        return [f"{what} not found: {first}" for first in self.missing_videos[:1]]
 
 
 @command("rate sheet")
@@ -318,11 +316,6 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
             file=key,
         )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
-    if o.count is None and len(sampled) < DEFAULT_VIDEOS:
-        o.on_notice(
-            f"only {counted(len(sampled), 'video')} {'has' if len(sampled) == 1 else 'have'} "
-            f"captions, so all of them are used; a study usually has {DEFAULT_VIDEOS}"
-        )
     urls, missing = _urls(
         first, list(sampled.values()), None if o.videos is None else Path(o.videos), folder
     )

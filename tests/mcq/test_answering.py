@@ -268,7 +268,6 @@ WRONG = [
     *((("--single", f"column:{tag}"), "must be the index of a frame") for tag in ("word", "half")),
     *((("--single", which), "--single") for which in ("column:", "-1", "5.0")),
     (("--blind", "--frames", "4"), "--blind shows no frames"),
-    (("--shuffle", "--frames", "7,"), "--shuffle needs several frames"),
     (("--blind", "--subtitles", "."), "--blind shows no frames"),
     (("--only", "q9"), "no question has the id"),
     (("--where", "word=that"), "no question has this value"),
