@@ -9,11 +9,10 @@ from pathlib import Path
 
 from capeval.captioners.opening import choose_model
 from capeval.captioners.options import FramesOptions
-from capeval.captioners.pipeline import READERS
 from capeval.captioners.ray_pool import open_model
 from capeval.errors import UsageError
 from capeval.files.annotations import VideoFolder, is_benchmark, videos_of
-from capeval.mcq.answering import Answers, AnswerWork, Asking, takes_subtitles
+from capeval.mcq.answering import Answers, AnswerWork, Asking
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.mcq.responses import MCQ
 from capeval.mcq.tags import benchmark_name, with_tags
@@ -171,7 +170,7 @@ def _readers(
     options: AnswerOptions, view: VideoView, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
     # Questions on one video follow each other, but each reader may be at another video.
-    recent = recent_reads(READERS)
+    recent = recent_reads()
     named = view.single_frame if view.single else view.policy_name
     taken: dict[str, str | Policy] = {question.id: named(question) for question in chosen}
     readers = {
@@ -186,7 +185,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
         return None
     if options.blind:
         raise UsageError("--blind shows no frames, and --subtitles are shown for frames")
-    without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
+    without = sorted({q.benchmark for q in chosen} & {"tuna", "tomato"})
     if without:
         raise UsageError(
             f"--subtitles: questions of {listed(map(benchmark_name, without))} are asked without "

@@ -85,10 +85,6 @@ def question_prompt(
     return Prompt(prompt_of(PROMPTS, name, values), system, name)
 
 
-def takes_subtitles(benchmark: str) -> bool:
-    return benchmark not in ("tuna", "tomato")
-
-
 def inert(text: str) -> str:
     """Return text that can neither close a template's tag nor end a chat turn.
 

@@ -26,8 +26,6 @@ _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
 # Only this many last mentions are read: the end of a longer reply states its answer.
 _MOST_MARKS = 300
-# Single letters that are checked; most are words.
-_MOST_LETTERS = 1_000
 # Characters beside a mention that can state or deny it.
 _BESIDE = 90
 
@@ -371,7 +369,7 @@ def _marked(text: str, texts: _Texts, letters: str) -> tuple[str, list[_Mention]
             if not (is_label or is_part or taken[at] or taken[end - 1]):
                 found.append(_Mention(at, end, option, "text", key.isalnum()))
                 taken[at:end] = b"\1" * len(key)
-    for match in list(_symbols(letters).finditer(text))[-_MOST_LETTERS:]:
+    for match in _symbols(letters).finditer(text):
         start, end = match.span()
         if not taken[start]:
             item = _LISTED.match(text, end)

@@ -102,11 +102,10 @@ def load_responses(
     run = path.parent if path.name == RESPONSES else path
     of_run = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
     files = [file for file in of_run if file.exists()]
-    first = None if files or path.is_dir() else _first_value(path)
-    found: Sequence[Response]
-    if files or (isinstance(first, dict) and first.keys() >= {"reply", "options"}):
+    fields = frozenset() if files or path.is_dir() else _first_fields(path)
+    if files or fields >= {"reply", "options"}:
         found = [response for file in files or [path] for response in _lines(file)]
-    elif path.is_dir() or is_tomato_line(first):
+    elif path.is_dir() or fields >= _TomatoLine.model_fields.keys():
         found = tomato_responses(path, questions, on_notice)
     else:
         found = _predictions(path, questions, on_notice)
@@ -121,11 +120,13 @@ def load_responses(
     return tuple(found)
 
 
-def _first_value(file: Path) -> Any:
+def _first_fields(file: Path) -> frozenset[str]:
+    """Return the fields of the JSON object in the first line; none if it has another content."""
     try:
-        return json.loads(read_bytes(file).lstrip().partition(b"\n")[0])
+        value = json.loads(read_bytes(file).lstrip().partition(b"\n")[0])
     except (ValueError, RecursionError):
-        return None
+        return frozenset()
+    return frozenset(value if isinstance(value, dict) else ())
 
 
 def _lines(file: Path) -> Iterator[Response]:
@@ -248,11 +249,6 @@ def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question
         message = f"{shown(target)} is not the answer of question {question.id}, row {number}"
         raise record.error("target", f"{message}; name the questions of this log")
     return question
-
-
-def is_tomato_line(value: Any) -> bool:
-    """Return whether a JSON value is a line of a result file of TOMATO's code."""
-    return isinstance(value, dict) and _TomatoLine.model_fields.keys() <= value.keys()
 
 
 def tomato_responses(

@@ -17,6 +17,7 @@ from unicodedata import normalize
 
 import numpy as np
 
+from capeval.captioners.pipeline import READERS
 from capeval.errors import InputError, UsageError, VideoError, needing
 from capeval.files.annotations import SUFFIXES
 from capeval.files.jsonl import read_bytes, reading, why_missing
@@ -163,9 +164,9 @@ def no_frames() -> FrameSet:
     return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
 
 
-def recent_reads(keep: int, most_bytes: int = 1 << 30) -> Recent[FrameSet]:
-    """Return a cache of the last `keep` videos; their frames take up to about `most_bytes`."""
-    return Recent(keep, size=lambda read: read.frames.nbytes, most=most_bytes)
+def recent_reads() -> Recent[FrameSet]:
+    """Return a cache of the last videos; their frames take up to about a gigabyte."""
+    return Recent(READERS, size=lambda read: read.frames.nbytes, most=1 << 30)
 
 
 class SharedReader:

@@ -94,7 +94,7 @@ def relations_of(
         given[key, table.rater[row]][element] = as_relation(table.labels[row])
     found: dict[tuple[Key, int], Relations | None] = {}
     for (key, rater), labels in given.items():
-        ordered = (labels[element] for element in known[key[0]] if element in labels)
+        ordered = (labels[element] for element in known[key[0]])
         sizes = annotations[key[0]].sizes
         is_whole = len(labels) == sum(sizes)
         found[key, rater] = (
