@@ -195,9 +195,6 @@ def without_letters(options: Sequence[str]) -> tuple[str, ...]:
     styles = {(opening, closing) for opening, _, closing, _ in parts}
     if letters not in (in_order, in_order.lower()) or len(styles) != 1:
         return tuple(options)
-    (opening, closing) = styles.pop()
-    if opening and closing != ")":
-        return tuple(options)
     return tuple(text.strip() for *_, text in parts)
 
 

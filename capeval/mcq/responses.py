@@ -209,7 +209,6 @@ _RESPONSES = ("filtered_resps", "resps")
 _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
     "tomato_score": lambda record: "/".join(harness_id(record, "question_id")),
     "videomme_perception_score": lambda record: record.name("question_id"),
-    "videomme_percetion_score": lambda record: record.name("question_id"),  # before version 0.3
 }
 """The id of a question, by the name of the metric that lmms-eval logs with its fields."""
 

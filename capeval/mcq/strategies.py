@@ -206,11 +206,9 @@ def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
     def step(asked: ReplyToGrade) -> Decision:
-        found = asked.response.likelihood
-        sums = getattr(found, what, ())
+        sums = getattr(asked.response.likelihood, what, ())
         if len(sums) != len(asked.options):
-            wanted = f"must have {len(asked.options)} numbers, one for each option"
-            problem = f"likelihood.{what} {wanted}" if found else "the response has no likelihoods"
+            problem = "the response has no likelihood of each option"
             return Decision(None, "no likelihood", unscored=problem)
         least = min(sums)
         near = [n for n, one in enumerate(sums) if one - least <= _TIE * max(1, abs(least))]

@@ -8,7 +8,6 @@ import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -91,9 +90,7 @@ class VideoView:
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names."""
         name = (self.single or "").partition("column:")[2]
-        with suppress(UsageError):
-            return bool(name) and frames.get("indices") != [_index_in(question, name)]
-        return False
+        return bool(name) and frames.get("indices") != [_index_in(question, name)]
 
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
         count = len(frames)

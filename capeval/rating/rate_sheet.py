@@ -33,7 +33,7 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.resolve import Targets, work_on
-from capeval.runs.sources import SAMPLE, Source, annotations_file
+from capeval.runs.sources import SAMPLE, annotations_file
 from capeval.schema import RELATIONS, Annotation
 from capeval.show.page import page_html
 from capeval.show.result import Result
@@ -190,7 +190,7 @@ def key_csv(sheet: RatingSheet) -> str:
     return csv_of_rows(KEY_COLUMNS, rows)
 
 
-def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:
+def sheet_html(sheet: RatingSheet, sources: Mapping[str, str]) -> str:
     """Return the sheet as one self-contained page; only the videos are separate files.
 
     `sources` has the URL of each video that was found, relative to the page, by index.
@@ -202,9 +202,7 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
         "all_done": "All labels are given.",
         "sheet": sheet.name,
         "labels": list(RELATIONS),
-        "items": [
-            _item_json(item, (sources or {}).get(item.annotation.index)) for item in sheet.items
-        ],
+        "items": [_item_json(item, sources.get(item.annotation.index)) for item in sheet.items],
     }
     return page_html(
         Path(__file__).with_name("sheet.html"),
@@ -316,9 +314,11 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
             file=key,
         )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
-    urls, missing = _urls(
-        first, list(sampled.values()), None if o.videos is None else Path(o.videos), folder
-    )
+    videos = o.videos
+    if videos is None and first.annotations_path == SAMPLE:
+        videos = sample_folder() / "videos"
+    files, missing = VideoFolder(Path(videos)).find_all(sampled.values()) if videos else ({}, {})
+    urls = {index: relative_url(file, folder) for index, file in files.items()}
     write_atomic(key, text)
     write_atomic(folder / "sheet.html", sheet_html(drawn, urls))
     return SheetFiles(
@@ -328,17 +328,5 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         runs=len(sources),
         videos=len(sampled),
         videos_found=len(urls),
-        missing_videos=tuple(missing),
+        missing_videos=tuple(map(str, missing.values())),
     )
-
-
-def _urls(
-    source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
-) -> tuple[dict[str, str], list[str]]:
-    if folder is None and source.annotations_path == SAMPLE:
-        folder = sample_folder() / "videos"
-    if folder is None:
-        return {}, []
-    files, missing = VideoFolder(folder).find_all(annotations)
-    urls = {index: relative_url(file, out) for index, file in files.items()}
-    return urls, [str(error) for error in missing.values()]
