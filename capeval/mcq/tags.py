@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from capeval.errors import UsageError
-from capeval.schema import Question, Response, Tag
+from capeval.schema import Question, Tag
 from capeval.text import listed, nearest, one_line
-
-_Asked = TypeVar("_Asked", Question, Response)
 
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
 
-def with_tags(questions: Sequence[_Asked], where: Sequence[str]) -> tuple[_Asked, ...]:
+def with_tags(questions: Sequence[Question], where: Sequence[str]) -> tuple[Question, ...]:
     """Return the questions that have every `TAG=VALUE` of `where`, with values as in `texts_of`.
 
     UsageError if a tag or a value is unknown, or nothing is selected.

@@ -107,17 +107,16 @@ def _unknown_element(
     table: LabelTable, row: int, known: Mapping[str, Mapping[str, VisualElement]]
 ) -> InputError:
     video, element = table.keys[row][0], table.elements[row]
-    if video not in known:
+    if video in known:
+        names, field = list(known[video]), "element_id"
+        message = (
+            f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
+            f"from {names[0]} to {names[-1]}"
+        )
+    else:
+        field = "video_id"
         message = (
             f"{shown(video)} has no annotation{nearest(video, [*known])}; name a file that has it "
             "with --annotations, or leave such captions out with --missing drop"
         )
-        return InputError(message, file=table.file, where=table.places[row], field="video_id")
-    names = list(known[video])
-    return InputError(
-        f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
-        f"from {names[0]} to {names[-1]}",
-        file=table.file,
-        where=table.places[row],
-        field="element_id",
-    )
+    return InputError(message, file=table.file, where=table.places[row], field=field)

@@ -363,38 +363,6 @@ def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
 
 
-TYPES = ("rotation", "direction", "velocity&frequency", "shape&trend", "visual_cues", "count")
-
-
-def tomato() -> list[dict[str, Any]]:
-    return [
-        line(
-            *(n, "" if n % 9 == 0 else "ABC"[n % 3]),
-            benchmark="tomato",
-            reasoning_type=TYPES[n % 6],
-            demonstration_type=("human", "object", "simulated")[n % 3],
-            counterfactual=n % 2,
-            zoom=n % 5 == 0,
-            first_person=n % 7 == 0,
-            composite=n % 4 == 0,
-        )
-        for n in range(1, 121)
-    ]
-
-
-def test_where_grades_some_questions_and_keeps_the_grades_of_the_run() -> None:
-    graded(tomato())
-    before = Path("grades.json").read_bytes()
-    where = ["reasoning_type=count", "counterfactual=1"]
-    found = capeval.mcq_grade("responses.jsonl", where=where, out="some.json")
-    assert {item.tags["reasoning_type"] for item in found.items} == {"count"}
-    assert (found.counts.responses, found.settings["where"]) == (20, where)
-    assert Path("some.json").exists()
-    with pytest.raises(UsageError, match='did you mean "count"'):
-        capeval.mcq_grade("responses.jsonl", where=["reasoning_type=cuont"])
-    assert Path("grades.json").read_bytes() == before
-
-
 UNREAD = 12
 
 
