@@ -53,8 +53,7 @@ class AnswerOptions(FramesOptions):
     frames : As in `capeval generate`. By default 16 for TOMATO, else what `capeval models` shows
         for the model.
     shuffle : Show the frames in random order (see --seed).
-    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
-        the questions' own.
+    single : Show one frame: first, random (see --seed), or column:NAME, the questions' own.
     blind : Ask without the video.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.

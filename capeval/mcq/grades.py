@@ -257,7 +257,7 @@ def shown_by(frames: Mapping[str, Any]) -> Seen | None:
     if isinstance(single, str):
         if single.startswith("column:"):
             return Seen("picked", "picked frame")
-        return Seen("single", f"frame {single}" if single.isdecimal() else f"{single} frame")
+        return Seen("single", f"{single} frame")
     if policy == "1":
         return Seen("single", "middle frame")
     if frames.get("order") == "shuffled":

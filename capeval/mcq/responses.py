@@ -26,6 +26,7 @@ from capeval.files.jsonl import json_lines, read_bytes, read_text, validated
 from capeval.files.tables import Name
 from capeval.mcq.question_files import (
     LAYOUTS,
+    QuestionFile,
     QuestionRecord,
     harness_id,
     read_source,

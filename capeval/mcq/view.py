@@ -23,13 +23,13 @@ from capeval.files.jsonl import read_bytes, reading, why_missing
 from capeval.runs.concurrency import Recent
 from capeval.schema import Question
 from capeval.text import listed, nearest, shown
-from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
+from capeval.video import FrameReader, FrameSet, Given, Policy
 from capeval.video.sampling import Choice, Timeline
 
 # The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
 # TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
-_SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
+_SINGLE = r"first|random|column:.+"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class VideoView:
     """The choice and the order of the frames of a video.
 
     `frames` is a policy as in `--frames`, else the benchmark's own or the model's `default`.
-    `single` is first, middle, random, an index, or column:NAME.
+    `single` is first, random, or column:NAME.
     """
 
     frames: str | None = None
@@ -54,8 +54,7 @@ class VideoView:
         if self.single and others:
             raise UsageError("--single shows one frame; omit --frames and --shuffle")
         if self.single and not re.fullmatch(_SINGLE, self.single, re.ASCII):
-            which = "first, middle, random, the index of a frame from 0, or column:NAME"
-            raise UsageError(f"--single {shown(self.single)}: must be {which}")
+            raise UsageError(f"--single {shown(self.single)}: must be first, random or column:NAME")
 
     def policy_name(self, question: Question) -> str:
         if self.blind:
@@ -70,8 +69,6 @@ class VideoView:
         if self.blind:
             return "blind"
         seeded = f"-seed{self.seed}" if self.seed else ""
-        if self.single and self.single.isdecimal():
-            return f"frame-{self.single}"  # "5" alone is the name of five frames
         if self.single:
             return self.single.replace(":", "-") + (seeded if self.single == "random" else "")
         return f"shuffled{seeded}" if self.order == "shuffled" else ""
@@ -79,13 +76,11 @@ class VideoView:
     def single_frame(self, question: Question) -> Policy:
         """Return the policy that takes the single frame of a question; raises `UsageError`."""
         which, _, name = (self.single or "").partition(":")
-        if which == "middle":
-            return Uniform(1)
         if which == "random":
             return RandomFrame(_seeded(self.seed, question))
         if which == "column":
             return Given((_index_in(question, name),))
-        return Given((0 if which == "first" else int(which),))
+        return Given((0,))
 
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names."""
