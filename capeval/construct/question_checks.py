@@ -132,11 +132,9 @@ class QuestionChecks(Result):
         with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
         beating = [one for one in self.shortcuts if one.beats_chance]
         works = [f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in beating]
-        many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
         return (
-            f"{self.file}: {checked} by {self.model}{with_findings}. "
-            f"{many} without the video {'beats' if len(works) == 1 else 'beat'} chance "
-            f"({percent(self.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
+            f"{self.file}: {checked} by {self.model}{with_findings}. Without the video, above "
+            f"chance ({percent(self.shortcuts[0].chance)}%): {listed(works) or 'no guess'}."
         )
 
     def pages(self, *, full: bool = False) -> list[Page]:

@@ -417,8 +417,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
         if not stored or any(_is_same(one.value, self.questions[one.index]) for one in stored):
             return
-        before = self.run.read_manifest().get("questions")
-        path = before.get("path") if isinstance(before, dict) else None
+        path = self.run.read_manifest().get("questions", {}).get("path")
         if path is not None and path != self.reader.path:
             raise InputError(
                 f"answers other questions with the same ids, from {shown(path)}; "

@@ -84,7 +84,7 @@ def read_answer(reply: str, options: Sequence[str]) -> Reading:
     if cleaned is None:
         return Reading(None, "unfinished reasoning")
     text, boxes = cleaned
-    texts = _texts(options)
+    texts = _texts(tuple(options))
     found = {_read(box, texts, letters).option for box in boxes}
     if len(found) > 1:
         return Reading(None, "several options")
@@ -311,9 +311,11 @@ def _symbols(letters: str) -> re.Pattern[str]:
     return re.compile(f"{before}{one}{after}")
 
 
-def _texts(options: Sequence[str]) -> _Texts:
+# The options of many questions are the same few; replies are not.
+@lru_cache(maxsize=4_096)
+def _texts(options: tuple[str, ...]) -> _Texts:
     """Return the options by their texts, the longest first: it wins over one inside it."""
-    keys = [_option_key(option) for option in options]
+    keys = [_key(option) for option in options]
     texts = {key: n if keys.count(key) == 1 else None for n, key in enumerate(keys) if key}
     return dict(sorted(texts.items(), key=lambda one: -len(one[0])))
 
@@ -322,10 +324,6 @@ def _key(text: str) -> str:
     text = (text if text.isascii() else normal_form(text)).replace("$", "")
     text = _OPPOSITE.sub(r"\1", text)
     return " ".join(text.casefold().split()).strip(_AROUND + "?;")
-
-
-# The options of many questions are the same few; replies are not.
-_option_key = lru_cache(maxsize=4_096)(_key)
 
 
 def _read(text: str, texts: _Texts, letters: str) -> Reading:

@@ -333,10 +333,9 @@ def _groups(found: Grades, ways: Sequence[str]) -> Table:
         rows += [_row(name, group) for name, group in groups.items()]
     without = found.overall.accuracy.reason
     intervals = f"no intervals: {without}" if without else "intervals by bootstrap over videos"
-    notes = [f"Accuracy in percent; {intervals}"]
-    letter = found.baselines["frequent"]["letter"]
-    notes.append(f"Frequent: always {letter}, the most common right answer")
-    return Table("Accuracy", _GROUPS, rows, ". ".join(notes) + ".")
+    frequent = f"always {found.baselines['frequent']['letter']}, the most common right answer"
+    note = f"Accuracy in percent; {intervals}. Frequent: {frequent}."
+    return Table("Accuracy", _GROUPS, rows, note)
 
 
 def _row(name: str, group: Group) -> Row:

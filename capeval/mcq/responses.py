@@ -68,9 +68,8 @@ def questions_of_run(responses: Path) -> int | None:
     """Return the number of questions in a run's manifest; None if it has none."""
     if responses.name != RESPONSES:
         return None
-    about = RunFolder(responses.parent).read_manifest().get("questions")
-    count = about.get("count") if isinstance(about, dict) else None
-    return count if isinstance(count, int) else None
+    about: Mapping[str, int] = RunFolder(responses.parent).read_manifest().get("questions", {})
+    return about.get("count")
 
 
 def models_of(responses: Iterable[Response]) -> list[str]:
