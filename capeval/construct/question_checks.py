@@ -112,9 +112,6 @@ _SHORTCUTS = {
 }
 
 
-_YES_OR_NO = Kind(lambda is_so: "yes" if is_so else "no")
-
-
 @dataclass(frozen=True)
 class QuestionChecks(Result):
     """Findings about a set of questions, of which the chat model has checked `checked`."""
@@ -143,7 +140,7 @@ class QuestionChecks(Result):
             columns(("Question", LINE), "Options", "Finding", words=3),
             [[one.question, one.options, PHRASES[one.code]] for one in self.findings],
         )
-        beats = ("Beats chance", _YES_OR_NO)
+        beats = ("Beats chance", Kind(lambda is_so: "yes" if is_so else "no"))
         shortcuts = Table(
             "Answers without the video",
             columns(*("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT)), beats),

@@ -142,7 +142,6 @@ def _lines(file: Path) -> Iterator[Response]:
 # ---- Files of the benchmarks' own code -----------------------------------------------------------
 
 _FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning_type>[^+/]+)\+(?P<demonstration_type>[^+/]+)")
-_PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
 

@@ -71,8 +71,6 @@ class SheetOptions:
 DEFAULT_VIDEOS = 40
 """The number in the TUNA paper's study."""
 
-KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "caption_hash")
-
 
 @dataclass(frozen=True, slots=True)
 class SheetItem:
@@ -187,7 +185,8 @@ def key_csv(sheet: RatingSheet) -> str:
         )
         for item in sheet.items
     ]
-    return csv_of_rows(KEY_COLUMNS, rows)
+    header = ("item_id", "video_id", "system", "elements", "caption_hash")
+    return csv_of_rows(header, rows)
 
 
 def sheet_html(sheet: RatingSheet, sources: Mapping[str, str]) -> str:
