@@ -53,24 +53,6 @@ def _check_names(option: str, names: Collection[str]) -> None:
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
 
 
-def _assigned(
-    items: Sequence[PageItem], reviewers: Collection[str], *, overlap: int, seed: int
-) -> dict[str, list[PageItem]]:
-    """Return a random share of the items for each reviewer, in their order.
-
-    `overlap` items go to two reviewers. Reviewers' counts differ by at most one.
-    """
-    rng = np.random.default_rng(seed)
-    in_two = overlap if len(reviewers) > 1 else 0
-    found: dict[str, list[int]] = {name: [] for name in reviewers}
-    for count, place in enumerate(rng.permutation(len(items)).tolist()):
-        # Sorting is stable: reviewers with equally few items stay in random order.
-        order = sorted(rng.permutation([*found]).tolist(), key=lambda name: len(found[name]))
-        for name in order[: 2 if count < in_two else 1]:
-            found[name].append(place)
-    return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
-
-
 # ---- The pages ---------------------------------------------------------------------------------
 
 
@@ -90,10 +72,10 @@ class ReviewFiles(Result):
 
     def headline(self) -> str:
         what = counted(self.items, "question" if self.kind == "questions" else "video")
-        if self.kind == "differences":
-            line = (
-                f"{what} with differences" if self.files else "No differences: no page was written."
-            )
+        if not self.files:
+            line = "No differences: no page was written."
+        elif self.kind == "differences":
+            line = f"{what} with differences"
         else:
             in_two = sum(self.loads.values()) - self.items
             both = "both" if len(self.loads) == 2 else "two"
@@ -106,7 +88,7 @@ class ReviewFiles(Result):
         return "\n".join([line, *map(str, self.files), *([then] if self.files else [])])
 
     def notices(self) -> list[str]:
-        missing = [] if self.kind == "differences" else [*self.missing_videos.values()]
+        missing = [*self.missing_videos.values()]
         what = counted(len(missing), "video")
         return [f"{what} not found: {first}" for first in missing[:1]]
 
@@ -135,16 +117,27 @@ class ReviewPages:
         seed: int = 0,
         prefix: str = "",
     ) -> ReviewFiles:
-        """Write the pages of several reviewers; their names begin with `prefix`."""
-        given = _assigned(items, names, overlap=overlap, seed=seed)
-        for item in items:
-            item["reviewers"] = [name for name, mine in given.items() if item in mine]
+        """Write pages with a random and even share of the items for each reviewer.
+
+        `overlap` items go to two reviewers. The names of the pages begin with `prefix`.
+        """
+        rng = np.random.default_rng(seed)
+        in_two = overlap if len(names) > 1 else 0
+        loads = dict.fromkeys(names, 0)
+        for count, place in enumerate(rng.permutation(len(items)).tolist()):
+            # Sorting is stable: reviewers with equally few items stay in random order.
+            order = sorted(rng.permutation([*loads]).tolist(), key=lambda name: loads[name])
+            chosen = order[: 2 if count < in_two else 1]
+            items[place]["reviewers"] = [name for name in loads if name in chosen]
+            for name in chosen:
+                loads[name] += 1
         pages = {}
-        for reviewer, mine in given.items():
+        for reviewer in loads:
+            mine = [item for item in items if reviewer in item["reviewers"]]
             for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
                 name = f"{prefix}{reviewer}-{number}"
                 pages[name] = _page(kind, reviewer, name, mine[start : start + PER_PAGE])
-        return self._written(kind, pages, len(items), {n: len(mine) for n, mine in given.items()})
+        return self._written(kind, pages, len(items), loads)
 
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
