@@ -277,9 +277,6 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
         if folder is not None and "/" not in name:
             name = f"{folder['reasoning_type']}/{name}"
         question = known.get(name)
-        if known and (question is None or (question.options, question.answer) != (options, letter)):
-            message = f"{shown(name)} with these options and answer is not among the questions"
-            raise InputError(message, file=file, where=where)
         tags = folder.groupdict() if folder else {}
         yield Response(
             id=name,
