@@ -237,11 +237,10 @@ def _no_reply(response: Response) -> str | None:
 
 @dataclass(frozen=True)
 class Filtered(Result):
-    """The decisions about all questions by a model; `stopped` says why the work stopped early."""
+    """The decisions about all questions by a model."""
 
     model: str
     items: Sequence[Filtering]
-    stopped: BudgetReached | EndpointDown | None
 
     @property
     def counts(self) -> Counter[str]:
@@ -397,7 +396,7 @@ class QuestionFilter(LongWork[Filtered]):
         else:
             for one in self._items:
                 one.status = one.status or "kept"
-        found = Filtered(model, self._items, stopped)
+        found = Filtered(model, self._items)
         write_jsonl(self.decisions, (one.json() for one in found.items))
         if not stopped:
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))
