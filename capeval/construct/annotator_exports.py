@@ -43,26 +43,21 @@ from capeval.stats.video_ratios import VideoRatios
 from capeval.text import counted, listed, shown
 
 
-def read_exports(files: Iterable[Path]) -> list[tuple[Path, Draft]]:
-    """Return each annotator's newest version of each video, with its file; raises `InputError`."""
-    newest: dict[tuple[str, str, bool], tuple[Path, Draft]] = {}
+def read_exports(files: Iterable[Path]) -> list[Draft]:
+    """Return each annotator's newest version of each video; raises `InputError`."""
+    newest: dict[tuple[str, str, bool], Draft] = {}
     for file in files:
         value = parse_json(read_text(file), file=file)
         if not isinstance(value, list):
             raise InputError("must be the JSON that a review page exports", file=file)
         for number, one in enumerate(value, start=1):
             draft = validated(Draft, one, file=file, where=f"video {number}")
-            where = f"index {shown(draft.index)}"
             if draft.annotator is None or not draft.exported:
                 message = "has no annotator or time; export it again"
-                raise InputError(message, file=file, where=where)
+                raise InputError(message, file=file, where=f"index {shown(draft.index)}")
             key = (draft.index, draft.annotator, bool(draft.adjudicates))
-            _, other = newest.setdefault(key, (file, draft))
-            if draft.exported == other.exported and draft != other:
-                message = f"another file has a different version of {draft.annotator}"
-                raise InputError(message, file=file, where=where)
-            if draft.exported > other.exported:
-                newest[key] = file, draft
+            if draft.exported >= newest.setdefault(key, draft).exported:
+                newest[key] = draft
     return [*newest.values()]
 
 
@@ -323,7 +318,7 @@ def annotate_agree(o: AgreeOptions) -> Agreements:
     InputError, UsageError
         A file is not an export of a review page, or no video was finished by two annotators.
     """
-    drafts = (draft for _, draft in read_exports(map(Path, o.files)))
+    drafts = read_exports(map(Path, o.files))
     # An adjudicator has seen both versions.
     return Agreements(_agreements(one for one in drafts if not one.adjudicates))
 
@@ -384,7 +379,7 @@ def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> Mer
     annotations, left = [], dict[str, str]()
     for index, given in versions.items():
         chosen = [one for one in given if one.adjudicates] or given
-        if reason := _why_open(chosen) if index in videos else "keep is false":
+        if reason := _why_open(chosen) if index in videos else f"{VIDEO_LIST} does not keep it":
             left[index] = reason
         else:
             annotations.append(_annotation(chosen))
@@ -444,20 +439,14 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
     Raises
     ------
     InputError, UsageError
-        A file is not an export of a review page or is about other videos, no video is finished, or
+        A file is not an export of a review page, no video of the folder is finished, or
         annotations.json was edited or would lose confirmed videos.
     """
     folder, files = Path(o.folder), [Path(file) for file in o.files]
     target = folder / "annotations.json"
     check_output(target, files, option="FOLDER")
-    known = {video.index for video in load_video_list(folder, kept=False)}
     kept = [video.index for video in load_video_list(folder)]
-    drafts = read_exports(files)
-    for file, draft in drafts:
-        if draft.index not in known:
-            message = f"is not a video of {folder / VIDEO_LIST}"
-            raise InputError(message, file=file, where=f"index {shown(draft.index)}")
-    merged = _merged((draft for _, draft in drafts), kept, target)
+    merged = _merged(read_exports(files), kept, target)
     if not merged.annotations:
         index, reason = next(iter(merged.open.items()))
         raise UsageError(f"no video can be merged: {index}: {reason}")

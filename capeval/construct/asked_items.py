@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from capeval.runs.engine import (
 from capeval.runs.folder import RunFolder
 from capeval.schema import Usage, id_text
 from capeval.show.result import Result
-from capeval.text import Loss, counted, listed, nearest, shown
+from capeval.text import Loss, counted, listed
 
 T = TypeVar("T", bound=Result)
 Line = Mapping[str, Any]
@@ -47,13 +47,11 @@ class ConstructChatOptions(ChatOptions):
     Parameters
     ----------
     limit : Only the first N videos.
-    redo : Ask about these again, and replace their lines even if edited by hand.
     progress : Receives the status after every item.
     """
 
     _: KW_ONLY
     limit: int | None = option(None, panel=INPUTS, metavar="N", min=1)
-    redo: Collection[str] = option((), panel=INPUTS, metavar="INDEX", commas=True)
     max_concurrency: int = in_file(64, min=1, max=4096)
     progress: Progress | None = python_only(None, method="update", shown=False)
 
@@ -68,10 +66,9 @@ class ItemToAsk:
 
 
 class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
-    """One question about each of the first `limit` items and each item in `redo`.
+    """One question about each of the first `limit` items.
 
-    A usable reply replaces a line from other inputs, but a line that a person edited only if `redo`
-    names it.
+    A usable reply replaces a line from other inputs, unless a person edited it.
 
     Parameters
     ----------
@@ -104,12 +101,7 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
         self._inputs = {
             one.index: short_hash([one.question.prompt, self.chat.identity]) for one in items
         }
-        for index in o.redo:
-            if index not in self._inputs:
-                what = f"there is no {self.labels.item} {shown(index)} to ask about"
-                raise UsageError(f"--redo: {what}{nearest(index, [*self._inputs])}")
-        self._first = {one.index for one in items[: o.limit]}
-        self.wanted = [one for one in items if one.index in self._first.union(o.redo)]
+        self.wanted = items[: o.limit]
 
     def _expected(self, items: Sequence[ItemToAsk]) -> Usage:
         return Usage(
@@ -140,10 +132,9 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
 
     def plan(self) -> LinePlan:
         kept: dict[str, Stored[Line]] = {}
-        old: dict[str, list[str]] = {"to be replaced": [], "kept: edited by hand, see --redo": []}
-        replaced, edited = old.values()
+        replaced, edited = list[str](), list[str]()
         for index, line in stored_lines(self.file).items():
-            if index not in self._inputs or index in self._o.redo:
+            if index not in self._inputs:
                 continue
             # A line that a person wrote has no inputs.
             is_old = line.get("inputs") not in (None, self._inputs[index])
@@ -151,8 +142,10 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
                 (edited if is_edited(line) else replaced).append(index)
             if index not in replaced:
                 kept[index] = Stored(index, line, line.get("reason"))
-        for then, found in old.items():
-            if among := [index for index in found if index in self._first]:
+        first = {one.index for one in self.wanted}
+        how = "kept: edited by hand; delete the lines to replace them"
+        for then, found in (("to be replaced", replaced), (how, edited)):
+            if among := [index for index in found if index in first]:
                 what = f"{counted(len(among), self.labels.item)} from other inputs or another model"
                 self._o.on_notice(Loss(f"{self.file}: {what} ({listed(among)}) {then}"))
         return Plan(self.file.stem, kept, left_of(self.wanted, kept, lambda one: one.index))

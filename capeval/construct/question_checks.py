@@ -112,9 +112,6 @@ _SHORTCUTS = {
 }
 
 
-_YES_OR_NO = Kind(lambda is_so: "yes" if is_so else "no")
-
-
 @dataclass(frozen=True)
 class QuestionChecks(Result):
     """Findings about a set of questions, of which the chat model has checked `checked`."""
@@ -132,11 +129,9 @@ class QuestionChecks(Result):
         with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
         beating = [one for one in self.shortcuts if one.beats_chance]
         works = [f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in beating]
-        many = ("No guesses", "One guess", "Two guesses", "Three guesses")[len(works)]
         return (
-            f"{self.file}: {checked} by {self.model}{with_findings}. "
-            f"{many} without the video {'beats' if len(works) == 1 else 'beat'} chance "
-            f"({percent(self.shortcuts[0].chance)}%){': ' + listed(works) if works else ''}."
+            f"{self.file}: {checked} by {self.model}{with_findings}. Without the video, above "
+            f"chance ({percent(self.shortcuts[0].chance)}%): {listed(works) or 'no guess'}."
         )
 
     def pages(self, *, full: bool = False) -> list[Page]:
@@ -145,7 +140,7 @@ class QuestionChecks(Result):
             columns(("Question", LINE), "Options", "Finding", words=3),
             [[one.question, one.options, PHRASES[one.code]] for one in self.findings],
         )
-        beats = ("Beats chance", _YES_OR_NO)
+        beats = ("Beats chance", Kind(lambda is_so: "yes" if is_so else "no"))
         shortcuts = Table(
             "Answers without the video",
             columns(*("Picks", ("Right [95%]", INTERVAL), ("Chance", PERCENT)), beats),

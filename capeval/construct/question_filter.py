@@ -25,7 +25,7 @@ from capeval.captioners.catalogue import OpenCaptioner
 from capeval.captioners.generate import default_run
 from capeval.captioners.opening import choose_model, open_captioner
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.pipeline import CUT_OFF, READERS, estimate_generation
+from capeval.captioners.pipeline import CUT_OFF, estimate_generation
 from capeval.construct.asked_items import check_unedited, seal
 from capeval.errors import BudgetReached, EndpointDown, InputError
 from capeval.files.annotations import VideoFolder
@@ -140,7 +140,7 @@ def views() -> dict[str, tuple[VideoView, FrameReader | None]]:
     single = [FrameAt((n + 0.5) / SINGLE_FRAMES) for n in range(SINGLE_FRAMES)]
     policies: list[str | FrameAt] = [*single, "16"]
     # Questions about one video follow one another, as do the orders of a question.
-    recent = recent_reads(READERS)
+    recent = recent_reads()
     shown = [(VideoView(frames=str(p)), SharedReader(open_reader(p), recent)) for p in policies]
     return dict(zip(CONDITIONS, [(VideoView(blind=True), None), *shown], strict=True))
 
@@ -237,11 +237,10 @@ def _no_reply(response: Response) -> str | None:
 
 @dataclass(frozen=True)
 class Filtered(Result):
-    """The decisions about all questions by a model; `stopped` says why the work stopped early."""
+    """The decisions about all questions by a model."""
 
     model: str
     items: Sequence[Filtering]
-    stopped: BudgetReached | EndpointDown | None
 
     @property
     def counts(self) -> Counter[str]:
@@ -397,7 +396,7 @@ class QuestionFilter(LongWork[Filtered]):
         else:
             for one in self._items:
                 one.status = one.status or "kept"
-        found = Filtered(model, self._items, stopped)
+        found = Filtered(model, self._items)
         write_jsonl(self.decisions, (one.json() for one in found.items))
         if not stopped:
             write_jsonl(self.out, (_filtered_by(one, model) for one in found.kept))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from capeval.text import counted, listed
 PER_PAGE = 25
 """At most a day's work, so that a lost browser loses no more."""
 
-T = TypeVar("T")
 Urls = Callable[[str], str | None]
 """Returns the URL of a video that was found."""
 PageItem = dict[str, Any]
@@ -49,40 +48,12 @@ PageItem = dict[str, Any]
 def _check_names(option: str, names: Collection[str]) -> None:
     if not names:
         raise UsageError(f"name the {option} with --{option} ann,bob")
-    if len({*names}) < len(names):
-        raise UsageError(f"--{option}: name each once")
     for name in names:
         if not re.fullmatch(r"[\w.+-]+", name):
             raise UsageError(f"--{option}: {name} cannot be part of a file name; use letters")
 
 
-def _assigned(
-    items: Sequence[T], reviewers: Collection[str], *, overlap: int = 0, seed: int = 0
-) -> dict[str, list[T]]:
-    """Return a random share of the items for each reviewer, in their order.
-
-    `overlap` items go to two reviewers. Reviewers' counts differ by at most one.
-    """
-    rng = np.random.default_rng(seed)
-    in_two = overlap if len(reviewers) > 1 else 0
-    found: dict[str, list[int]] = {name: [] for name in reviewers}
-    for count, place in enumerate(rng.permutation(len(items)).tolist()):
-        # Sorting is stable: reviewers with equally few items stay in random order.
-        order = sorted(rng.permutation([*found]).tolist(), key=lambda name: len(found[name]))
-        for name in order[: 2 if count < in_two else 1]:
-            found[name].append(place)
-    return {name: [items[place] for place in sorted(places)] for name, places in found.items()}
-
-
 # ---- The pages ---------------------------------------------------------------------------------
-
-
-_MERGED = ("Next, with the files that the pages export: capeval annotate merge FOLDER FILES",)
-_NEXT = {
-    "drafts": _MERGED,
-    "differences": _MERGED,
-    "questions": ("Next: join the files that the pages export, and ask them: capeval mcq answer",),
-}
 
 
 @dataclass(frozen=True)
@@ -97,25 +68,27 @@ class ReviewFiles(Result):
     items: int
     loads: Mapping[str, int]
     missing_videos: Mapping[str, str]
-    kind: str = "drafts"
+    kind: str
 
     def headline(self) -> str:
         what = counted(self.items, "question" if self.kind == "questions" else "video")
-        if self.kind == "differences":
-            line = (
-                f"{what} with differences" if self.files else "No differences: no page was written."
-            )
+        if not self.files:
+            line = "No differences: no page was written."
+        elif self.kind == "differences":
+            line = f"{what} with differences"
         else:
             in_two = sum(self.loads.values()) - self.items
             both = "both" if len(self.loads) == 2 else "two"
             for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
             loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
             line = f"{what}{for_two}: {loads}"
-        then = _NEXT[self.kind] if self.files else ()
-        return "\n".join([line, *map(str, self.files), *then])
+        then = "Next, with the files that the pages export: capeval annotate merge FOLDER FILES"
+        if self.kind == "questions":
+            then = "Next: join the files that the pages export, and ask them: capeval mcq answer"
+        return "\n".join([line, *map(str, self.files), *([then] if self.files else [])])
 
     def notices(self) -> list[str]:
-        missing = [] if self.kind == "differences" else [*self.missing_videos.values()]
+        missing = [*self.missing_videos.values()]
         what = counted(len(missing), "video")
         return [f"{what} not found: {first}" for first in missing[:1]]
 
@@ -144,16 +117,27 @@ class ReviewPages:
         seed: int = 0,
         prefix: str = "",
     ) -> ReviewFiles:
-        """Write the pages of several reviewers; their names begin with `prefix`."""
-        given = _assigned(items, names, overlap=overlap, seed=seed)
-        for item in items:
-            item["reviewers"] = [name for name, mine in given.items() if item in mine]
+        """Write pages with a random and even share of the items for each reviewer.
+
+        `overlap` items go to two reviewers. The names of the pages begin with `prefix`.
+        """
+        rng = np.random.default_rng(seed)
+        in_two = overlap if len(names) > 1 else 0
+        loads = dict.fromkeys(names, 0)
+        for count, place in enumerate(rng.permutation(len(items)).tolist()):
+            # Sorting is stable: reviewers with equally few items stay in random order.
+            order = sorted(rng.permutation([*loads]).tolist(), key=lambda name: loads[name])
+            chosen = order[: 2 if count < in_two else 1]
+            items[place]["reviewers"] = [name for name in loads if name in chosen]
+            for name in chosen:
+                loads[name] += 1
         pages = {}
-        for reviewer, mine in given.items():
+        for reviewer in loads:
+            mine = [item for item in items if reviewer in item["reviewers"]]
             for number, start in enumerate(range(0, len(mine), PER_PAGE), start=1):
                 name = f"{prefix}{reviewer}-{number}"
                 pages[name] = _page(kind, reviewer, name, mine[start : start + PER_PAGE])
-        return self._written(kind, pages, len(items), {n: len(mine) for n, mine in given.items()})
+        return self._written(kind, pages, len(items), loads)
 
     def of_differences(
         self, items: Sequence[PageItem], decider: str, between: Sequence[str]
@@ -345,7 +329,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         blank = (Draft(index=one.index, video=one.video or one.index) for one in videos)
         items = [_draft_item(drafts.get(one.index, one), pages.url) for one in blank]
         return pages.shared_out("drafts", items, o.annotators, overlap=overlap, seed=o.seed)
-    by_annotator = by_annotators(draft for _, draft in read_exports(map(Path, o.differences)))
+    by_annotator = by_annotators(read_exports(map(Path, o.differences)))
     if len(by_annotator) != 2:
         raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
     deciders = [*o.annotators] or ["+".join(by_annotator)]

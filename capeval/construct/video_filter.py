@@ -168,7 +168,6 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         return self.file, row.model_dump(mode="json") | {"hashes": row.hashes}
 
     def finish(self, plan: RowPlan, done: Mapping[str, Stored[VideoRow]]) -> None:
-        del plan
         self.rows = self._decided(one.value for one in done.values())
         measured = [row for row in self.rows if row.hashes]
         write_jsonl(self.hashes, ({"video": it.video, "hashes": it.hashes} for it in measured))

@@ -43,7 +43,7 @@ from capeval.options import (
     seed_option,
     takes,
 )
-from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
+from capeval.rating.human_scores import annotated, from_labels, is_comparable
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.scoring import Signature
@@ -214,7 +214,7 @@ def read_inputs(
     sources.leave_out_others(table)
     notices = [Notice(kind="message", values={"text": line}) for line in table.warnings]
     if isinstance(table, RatingTable):
-        return CorrelationInputs(table, annotations, sources, [check_rated(table)], notices)
+        return CorrelationInputs(table, annotations, sources, [table], notices)
     annotations = annotations or annotations_of(SAMPLE)
     by_index = {annotation.index: annotation for annotation in annotations}
     strangers = [video for video, _ in table.keys if video not in by_index]

@@ -75,8 +75,8 @@ class _Listed(Video):
     keep: Annotated[bool, Strict()] = True
 
 
-def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
-    """Return the kept videos of a list, or of a folder's list, or all of them, in its order."""
+def load_video_list(path: Path) -> tuple[Video, ...]:
+    """Return the kept videos of a list, or of a folder's list, in its order."""
     file = path if path.name == VIDEO_LIST else path / VIDEO_LIST
     VideoFolder(file.parent)  # it exists
     if not file.exists():
@@ -84,7 +84,7 @@ def load_video_list(path: Path, *, kept: bool = True) -> tuple[Video, ...]:
         raise InputError(f"does not exist; to make it: {how}", file=file)
     records = ((f"line {number}", line) for number, line in numbered_lines(file))
     videos: tuple[_Listed, ...] = validated_records(_Listed, records, file=file)
-    found = tuple(video for video in videos if video.keep or not kept)
+    found = tuple(video for video in videos if video.keep)
     if not found:
         raise InputError(f"keeps none of its {counted(len(videos), 'video')}; see keep", file=file)
     return found

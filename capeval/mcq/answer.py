@@ -9,11 +9,10 @@ from pathlib import Path
 
 from capeval.captioners.opening import choose_model
 from capeval.captioners.options import FramesOptions
-from capeval.captioners.pipeline import READERS
 from capeval.captioners.ray_pool import open_model
 from capeval.errors import UsageError
 from capeval.files.annotations import VideoFolder, is_benchmark, videos_of
-from capeval.mcq.answering import Answers, AnswerWork, Asking, takes_subtitles
+from capeval.mcq.answering import Answers, AnswerWork, Asking
 from capeval.mcq.question_files import load_questions, question_file
 from capeval.mcq.responses import MCQ
 from capeval.mcq.tags import benchmark_name, with_tags
@@ -54,8 +53,7 @@ class AnswerOptions(FramesOptions):
     frames : As in `capeval generate`. By default 16 for TOMATO, else what `capeval models` shows
         for the model.
     shuffle : Show the frames in random order (see --seed).
-    single : Show one frame: first, middle, random (see --seed), an index from 0, or column:NAME,
-        the questions' own.
+    single : Show one frame: first, random (see --seed), or column:NAME, the questions' own.
     blind : Ask without the video.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
@@ -126,8 +124,6 @@ def _asking(options: AnswerOptions, default: str) -> Asking:
         limit=options.limit,
         missing="no question has the id",
     )
-    if not chosen:
-        raise UsageError("no question is left; check --only and --where")
     own = options.frames
     given = None if own is None or isinstance(own, str | int) else own
     view = VideoView(
@@ -173,7 +169,7 @@ def _readers(
     options: AnswerOptions, view: VideoView, chosen: tuple[Question, ...], given: FrameReader | None
 ) -> ReaderFor:
     # Questions on one video follow each other, but each reader may be at another video.
-    recent = recent_reads(READERS)
+    recent = recent_reads()
     named = view.single_frame if view.single else view.policy_name
     taken: dict[str, str | Policy] = {question.id: named(question) for question in chosen}
     readers = {
@@ -188,7 +184,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
         return None
     if options.blind:
         raise UsageError("--blind shows no frames, and --subtitles are shown for frames")
-    without = sorted({q.benchmark for q in chosen if not takes_subtitles(q.benchmark)})
+    without = sorted({q.benchmark for q in chosen} & {"tuna", "tomato"})
     if without:
         raise UsageError(
             f"--subtitles: questions of {listed(map(benchmark_name, without))} are asked without "
@@ -200,7 +196,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
     lacking = [video for video in videos if not files.of(video)]
     if len(lacking) == len(videos):
         raise UsageError(
-            f"--subtitles: {files!r} has none of {counted(len(videos), 'video')}, "
+            f"--subtitles: {files.path} has none of {counted(len(videos), 'video')}, "
             f"such as {videos[0]}"
         )
     if lacking:

@@ -10,22 +10,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import ValidationError
-
 from capeval.captioners.generate import default_run
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.config import prompt_of, prompts_label, template
 from capeval.errors import InputError
-from capeval.files.jsonl import as_stored
+from capeval.files.jsonl import as_stored, validated
 from capeval.mcq.question_files import questions_hash
 from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
 from capeval.schema import OPTION_LETTERS, Likelihoods, Question, Response, option_lines
-from capeval.text import complaint, counted, shown, storable
+from capeval.text import counted, shown, storable
 from capeval.video import FrameReader, FrameSet
 
 # ---- The prompt ----------------------------------------------------------------------------------
@@ -85,10 +83,6 @@ def question_prompt(
     }
     system = template(PROMPTS, "tomato-system") if name == "tomato" else None
     return Prompt(prompt_of(PROMPTS, name, values), system, name)
-
-
-def takes_subtitles(benchmark: str) -> bool:
-    return benchmark not in ("tuna", "tomato")
 
 
 def inert(text: str) -> str:
@@ -315,7 +309,6 @@ class Asking:
         return found
 
     def read(self, path: Path, *, cancel: object = None) -> FrameSet:
-        del cancel
         raise AssertionError(f"{path}: each question has a reader of its own")
 
     def subtitles_at(self, question: Question, times: Sequence[float]) -> tuple[str, ...]:
@@ -404,11 +397,7 @@ class AnswerWork(StoredWork[Response, Answers]):
 
     def read(self, value: Any, expected: str) -> Stored[Response]:
         """Return a response, with the answer and the tags that the question has now."""
-        try:
-            stored = Response.model_validate(value)
-        except ValidationError as faults:
-            name, message = complaint(faults)
-            raise InputError(message, field=name) from None
+        stored = validated(Response, value, file=self.run.path, where="")
         question = self.questions.get(stored.id)
         if question is None:
             raise InputError(
@@ -428,8 +417,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         """Refuse a run about other questions with the same ids: its replies would be replaced."""
         if not stored or any(_is_same(one.value, self.questions[one.index]) for one in stored):
             return
-        before = self.run.read_manifest().get("questions")
-        path = before.get("path") if isinstance(before, dict) else None
+        path = self.run.read_manifest().get("questions", {}).get("path")
         if path is not None and path != self.reader.path:
             raise InputError(
                 f"answers other questions with the same ids, from {shown(path)}; "

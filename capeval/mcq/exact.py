@@ -26,8 +26,6 @@ _FIRST_MARK = 0xF0000
 _MARK = "[\U000f0000-\U000ffffd]"
 # Only this many last mentions are read: the end of a longer reply states its answer.
 _MOST_MARKS = 300
-# Single letters that are checked; most are words.
-_MOST_LETTERS = 1_000
 # Characters beside a mention that can state or deny it.
 _BESIDE = 90
 
@@ -86,7 +84,7 @@ def read_answer(reply: str, options: Sequence[str]) -> Reading:
     if cleaned is None:
         return Reading(None, "unfinished reasoning")
     text, boxes = cleaned
-    texts = _texts(options)
+    texts = _texts(tuple(options))
     found = {_read(box, texts, letters).option for box in boxes}
     if len(found) > 1:
         return Reading(None, "several options")
@@ -313,9 +311,11 @@ def _symbols(letters: str) -> re.Pattern[str]:
     return re.compile(f"{before}{one}{after}")
 
 
-def _texts(options: Sequence[str]) -> _Texts:
+# The options of many questions are the same few; replies are not.
+@lru_cache(maxsize=4_096)
+def _texts(options: tuple[str, ...]) -> _Texts:
     """Return the options by their texts, the longest first: it wins over one inside it."""
-    keys = [_option_key(option) for option in options]
+    keys = [_key(option) for option in options]
     texts = {key: n if keys.count(key) == 1 else None for n, key in enumerate(keys) if key}
     return dict(sorted(texts.items(), key=lambda one: -len(one[0])))
 
@@ -324,10 +324,6 @@ def _key(text: str) -> str:
     text = (text if text.isascii() else normal_form(text)).replace("$", "")
     text = _OPPOSITE.sub(r"\1", text)
     return " ".join(text.casefold().split()).strip(_AROUND + "?;")
-
-
-# The options of many questions are the same few; replies are not.
-_option_key = lru_cache(maxsize=4_096)(_key)
 
 
 def _read(text: str, texts: _Texts, letters: str) -> Reading:
@@ -371,7 +367,7 @@ def _marked(text: str, texts: _Texts, letters: str) -> tuple[str, list[_Mention]
             if not (is_label or is_part or taken[at] or taken[end - 1]):
                 found.append(_Mention(at, end, option, "text", key.isalnum()))
                 taken[at:end] = b"\1" * len(key)
-    for match in list(_symbols(letters).finditer(text))[-_MOST_LETTERS:]:
+    for match in _symbols(letters).finditer(text):
         start, end = match.span()
         if not taken[start]:
             item = _LISTED.match(text, end)

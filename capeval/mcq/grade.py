@@ -29,6 +29,7 @@ from capeval.mcq.strategies import (
     ALL,
     CONVENTIONS,
     MODEL_FAILED,
+    STRATEGIES,
     Convention,
     Decision,
     ReadingReplies,
@@ -36,9 +37,7 @@ from capeval.mcq.strategies import (
     Strategy,
     Undecided,
     strategy,
-    usable,
 )
-from capeval.mcq.tags import with_tags
 from capeval.options import (
     JUDGE,
     FilePath,
@@ -79,8 +78,6 @@ class GradeOptions(EndpointOptions):
     responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
         results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
     questions : The questions, to count missing responses; needed for lmms-eval's log.
-    where : Only questions with this tag, such as task=count. Then grades.json is not written into
-        the run's folder.
     model : The model's name. By default as in the responses.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.
@@ -94,7 +91,6 @@ class GradeOptions(EndpointOptions):
     responses: FilePath = required(positional=True, metavar="RUN")
     _: KW_ONLY
     questions: FilePath | None = option(None, metavar="PATH")
-    where: Collection[str] = option((), metavar="TAG=VALUE")
     model: str | None = option(None, metavar="NAME")
     select: str | None = option(None, metavar="NAME")
     convention: Literal["tuna", "tomato", "video-mme"] | None = option(
@@ -123,9 +119,7 @@ class GradingSession(LongWork[Grades]):
         if asker:
             self.title, self.model = f"Reader of replies: {o.llm}", o.llm or ""
         source = find_responses(o.responses, Path(o.runs))
-        named = None if o.out is None else Path(o.out)
-        # Grades of some of a run's questions never replace the run's own.
-        self.out = named or (None if o.where else grades_file(source))
+        self.out = grades_file(source) if o.out is None else Path(o.out)
         if self.out is not None:
             check_json(self.out)
             check_output(self.out, [source, *([] if o.questions is None else [Path(o.questions)])])
@@ -164,10 +158,6 @@ class GradingSession(LongWork[Grades]):
                 )
         else:
             self._responses = _in_set(self._responses, self._questions, o.on_notice)
-        if o.where:
-            self._responses = with_tags(self._responses, tuple(o.where))
-            if self._questions is not None:
-                self._questions = with_tags(self._questions, tuple(o.where))
 
     def _compared(self, chosen: Strategy) -> list[Strategy]:
         """Return the strategies of `--select all`; refuse one that needs absent likelihoods."""
@@ -182,7 +172,14 @@ class GradingSession(LongWork[Grades]):
         left_out += [] if self.asker else ["exact+llm and tomato (they need --llm)"]
         if left_out:
             self._o.on_notice(f"--select all leaves out {' and '.join(left_out)}")
-        return usable(self._responses, has_model=self.asker is not None)
+        return [
+            one
+            for one in STRATEGIES.values()
+            # Versions of one published reader stand behind the one that fits the benchmark.
+            if "@" not in one.name
+            and (has_likelihoods or not one.needs_likelihood)
+            and (self.asker or one.asks is None)
+        ]
 
     def _decide(self, chosen: Strategy) -> tuple[Strategy, list[Decision | None]]:
         found = [chosen.decide(one) for one in self._asked]
@@ -257,7 +254,6 @@ class GradingSession(LongWork[Grades]):
             "seed": o.seed,
             "resamples": o.resamples,
             "published": chosen.published,
-            **({"where": list(o.where)} if o.where else {}),
         }
         only_read = convention is not None and convention.only_read
         graded = Graded(

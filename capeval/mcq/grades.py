@@ -194,7 +194,6 @@ class GradedRun(Grades):
 
 
 def read_graded_run(path: Path) -> GradedRun:
-    """Read one grades.json; InputError if it is not one."""
     found = validated(Grades, parse_json(read_text(path), file=path), file=path, where="")
     return GradedRun.model_construct(path=path, **dict(found))
 
@@ -258,7 +257,7 @@ def shown_by(frames: Mapping[str, Any]) -> Seen | None:
     if isinstance(single, str):
         if single.startswith("column:"):
             return Seen("picked", "picked frame")
-        return Seen("single", f"frame {single}" if single.isdecimal() else f"{single} frame")
+        return Seen("single", f"{single} frame")
     if policy == "1":
         return Seen("single", "middle frame")
     if frames.get("order") == "shuffled":
@@ -334,10 +333,9 @@ def _groups(found: Grades, ways: Sequence[str]) -> Table:
         rows += [_row(name, group) for name, group in groups.items()]
     without = found.overall.accuracy.reason
     intervals = f"no intervals: {without}" if without else "intervals by bootstrap over videos"
-    notes = [f"Accuracy in percent; {intervals}"]
-    letter = found.baselines["frequent"]["letter"]
-    notes.append(f"Frequent: always {letter}, the most common right answer")
-    return Table("Accuracy", _GROUPS, rows, ". ".join(notes) + ".")
+    frequent = f"always {found.baselines['frequent']['letter']}, the most common right answer"
+    note = f"Accuracy in percent; {intervals}. Frequent: {frequent}."
+    return Table("Accuracy", _GROUPS, rows, note)
 
 
 def _row(name: str, group: Group) -> Row:

@@ -12,13 +12,12 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from capeval.errors import InputError, UsageError
+from capeval.errors import InputError
 from capeval.files.annotations import (
     QUESTIONS,
     SUFFIXES,
     benchmark_folder,
     is_benchmark,
-    split_format,
     tables_of,
 )
 from capeval.files.jsonl import json_object, json_values, lines_hash, validated
@@ -38,22 +37,13 @@ _NEEDED = ("id", "video", "question", "options", "answer")
 def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Question, ...]:
     """Return the questions of a file or a folder, in its order.
 
-    `path` is a path, whose layout is recognised from its content, or `NAME:PATH`, where NAME is
-    one of `LAYOUTS`; UsageError if there is no such layout.
+    The layout is recognised from the content.
     """
-    name, file = split_format(path, LAYOUTS)
-    if name is None:
-        file = question_file(file)
-    elif name not in LAYOUTS:
-        raise UsageError(
-            f"no layout of questions is called {shown(name)}; choose from {', '.join(LAYOUTS)}"
-            f"{nearest(name, [*LAYOUTS])}"
-        )
+    file = question_file(path)
     source = read_source(file, on_notice)
-    layout = _recognised(source) if name is None else LAYOUTS[name]
     places: dict[str, str] = {}
     questions = []
-    for place, question in layout.questions(source, on_notice):
+    for place, question in _recognised(source).questions(source, on_notice):
         if question.id in places:
             raise InputError(
                 f"{shown(question.id)} is duplicated ({places[question.id]} and {place})",
@@ -62,18 +52,15 @@ def load_questions(path: Path | str, on_notice: Notices = ignore) -> tuple[Quest
             )
         places[question.id] = place
         questions.append(question)
-    if not questions:
-        raise InputError("has no questions", file=file)
     return tuple(questions)
 
 
 def question_file(named: Path | str) -> Path:
-    """Return the file that a path names, with or without its layout, or TUNA-MCQ's own file."""
-    _, path = split_format(named, LAYOUTS)
-    folder = path
+    """Return the file that a path names, or TUNA-MCQ's own file."""
+    path = Path(named)
     if str(path) == QUESTIONS and not path.exists():
-        folder = benchmark_folder(QUESTIONS)
-    return tables_of(folder, QUESTIONS)[0] if is_benchmark(folder) else path
+        path = benchmark_folder(QUESTIONS)
+    return tables_of(path, QUESTIONS)[0] if is_benchmark(path) else path
 
 
 def question_line(question: Question) -> dict[str, Any]:
@@ -208,9 +195,6 @@ def without_letters(options: Sequence[str]) -> tuple[str, ...]:
     styles = {(opening, closing) for opening, _, closing, _ in parts}
     if letters not in (in_order, in_order.lower()) or len(styles) != 1:
         return tuple(options)
-    (opening, closing) = styles.pop()
-    if opening and closing != ")":
-        return tuple(options)
     return tuple(text.strip() for *_, text in parts)
 
 
@@ -267,13 +251,6 @@ _TEXT: _Ways = {"the text of one option": _by_text, **_LETTER}
 # ---- The layouts ---------------------------------------------------------------------------------
 
 
-def _as_they_are(source: QuestionFile, _: Notices) -> Iterable[QuestionRecord]:
-    if not source.records:
-        message = "is a folder; name a file" if source.file.is_dir() else "has no questions"
-        raise InputError(message, file=source.file)
-    return source.records
-
-
 def _has(*names: str) -> Callable[[QuestionFile], bool]:
     return lambda source: source.columns() >= {*names}
 
@@ -289,7 +266,9 @@ class QuestionLayout:
     benchmark: str
     answers: _Ways
     fits: Callable[[QuestionFile], bool]
-    records: Callable[[QuestionFile, Notices], Iterable[QuestionRecord]] = _as_they_are
+    records: Callable[[QuestionFile, Notices], Iterable[QuestionRecord]] = lambda source, _: (
+        source.records
+    )
     names: Mapping[str, str] | None = None
     ignored: Sequence[str] = ()
     reply: str = "prediction"
@@ -339,15 +318,16 @@ class QuestionLayout:
 
 
 def _recognised(source: QuestionFile) -> QuestionLayout:
-    if (layout := next((one for one in LAYOUTS.values() if one.fits(source)), None)) is not None:
-        return layout
+    for layout in LAYOUTS:
+        if layout.fits(source):
+            return layout
     columns = sorted(source.columns())
     lacking = [f"{shown(one)}{nearest(one, columns)}" for one in _NEEDED if one not in columns]
     raise InputError(
-        f"lacks {listed(lacking)}; questions need {', '.join(_NEEDED)}, or the fields of a "
-        f"benchmark; a layout can be named, as in tuna:{source.file.name} ({', '.join(LAYOUTS)})",
+        f"lacks {listed(lacking)}; questions need {', '.join(_NEEDED)}, or the fields of "
+        "TUNA-MCQ, TOMATO or Video-MME",
         file=source.file,
-        where=source.records[0].place if source.records else "",
+        where=source.records[0].place,
     )
 
 
@@ -360,10 +340,9 @@ _TOMATO_FILES = (
 """The files of TOMATO, one for each reasoning type."""
 
 
-def _of_tuna(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
-    records = _as_they_are(source, on_notice)
-    has_index = any("index" in record.fields for record in records)
-    for at, record in enumerate(records):
+def _of_tuna(source: QuestionFile, _: Notices) -> Iterator[QuestionRecord]:
+    has_index = any("index" in record.fields for record in source.records)
+    for at, record in enumerate(source.records):
         # The benchmark's own code numbers the rows from 0.
         fields = dict(record.fields) if has_index else {**record.fields, "index": at}
         found = fields.get("visual_characteristic")
@@ -394,15 +373,13 @@ def _of_tomato(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRec
         present = [source.file / name for name in _TOMATO_FILES if name not in lacking]
         sources = [read_source(file, on_notice) for file in present]
     for one in sources:
-        if not isinstance(one.value, dict):
-            raise InputError('must be a JSON object of questions such as {"0": {…}}', file=one.file)
         for number, value in one.value.items():
             record = record_of(one.file, f"question {number}", value)
             yield _with_ids(record, one.file.stem, number, record.name("key"))
 
 
-def _of_harness(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
-    for record in _as_they_are(source, on_notice):
+def _of_harness(source: QuestionFile, _: Notices) -> Iterator[QuestionRecord]:
+    for record in source.records:
         path = PurePosixPath(record.name("video_path").replace("\\", "/"))
         key = path.stem if path.suffix.lower() in SUFFIXES else path.name
         if "demonstration_type" not in record.fields:
@@ -429,11 +406,9 @@ def _with_ids(record: QuestionRecord, reasoning_type: str, number: str, key: str
     return QuestionRecord(record.file, record.place, fields)
 
 
-def _of_template(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRecord]:
-    for record in _as_they_are(source, on_notice):
+def _of_template(source: QuestionFile, _: Notices) -> Iterator[QuestionRecord]:
+    for record in source.records:
         questions = record.fields.get("questions", [{}])
-        if not isinstance(questions, list) or not questions:
-            raise record.error("questions", "must be a list of questions")
         of_video = {name: value for name, value in record.fields.items() if name != "questions"}
         if "videoID" not in of_video:  # the template has only the number of the video
             of_video["videoID"] = of_video.get("video_id")
@@ -458,31 +433,31 @@ def _is_of_video_mme(source: QuestionFile) -> bool:
 _CANDIDATES = {"id": "index", "options": "candidates"}
 _HAS_CANDIDATES = ("video", "question", "answer", "candidates")
 
-LAYOUTS: Mapping[str, QuestionLayout] = {
-    "video-mme-harness": QuestionLayout(
+LAYOUTS = (
+    QuestionLayout(
         "video-mme",
         _LETTER,
         _has(*_HAS_CANDIDATES, "duration", "sub_category", "task_type"),
         names=_CANDIDATES,
         ignored=("video_path", "subtitle_path"),
     ),
-    "tuna": QuestionLayout(
+    QuestionLayout(
         *("tuna", _TEXT, _has(*_HAS_CANDIDATES), _of_tuna),
         names=_CANDIDATES,
         ignored=("video_path",),
     ),
-    "tomato": QuestionLayout(
+    QuestionLayout(
         *("tomato", _NUMBER, _is_of_tomato, _of_tomato), ignored=("variation",), reply=""
     ),
-    "tomato-harness": QuestionLayout(
+    QuestionLayout(
         *("tomato", _NUMBER, _has("id", "video_path", "reason_type"), _of_harness),
         ignored=("video_path", "reason_type", "variation"),
     ),
-    "video-mme": QuestionLayout(
+    QuestionLayout(
         *("video-mme", _LETTER, _is_of_video_mme, _of_template),
         names={"id": "question_id", "video": "videoID"},
         reply="response",
     ),
-    "own": QuestionLayout("", _TEXT, _has(*_NEEDED), reply=""),
-}
-"""The layouts of question files by name, in the order in which they are tried."""
+    QuestionLayout("", _TEXT, _has(*_NEEDED), reply=""),
+)
+"""The layouts of question files, as they are tried; the last is a user's own."""

@@ -68,9 +68,8 @@ def questions_of_run(responses: Path) -> int | None:
     """Return the number of questions in a run's manifest; None if it has none."""
     if responses.name != RESPONSES:
         return None
-    about = RunFolder(responses.parent).read_manifest().get("questions")
-    count = about.get("count") if isinstance(about, dict) else None
-    return count if isinstance(count, int) else None
+    about: Mapping[str, int] = RunFolder(responses.parent).read_manifest().get("questions", {})
+    return about.get("count")
 
 
 def models_of(responses: Iterable[Response]) -> list[str]:
@@ -102,11 +101,10 @@ def load_responses(
     run = path.parent if path.name == RESPONSES else path
     of_run = [file_of(run, "responses", shard) for shard in (None, *shards_in(run))]
     files = [file for file in of_run if file.exists()]
-    first = None if files or path.is_dir() else _first_value(path)
-    found: Sequence[Response]
-    if files or (isinstance(first, dict) and first.keys() >= {"reply", "options"}):
+    fields = frozenset() if files or path.is_dir() else _first_fields(path)
+    if files or fields >= {"reply", "options"}:
         found = [response for file in files or [path] for response in _lines(file)]
-    elif path.is_dir() or is_tomato_line(first):
+    elif path.is_dir() or fields >= _TomatoLine.model_fields.keys():
         found = tomato_responses(path, questions, on_notice)
     else:
         found = _predictions(path, questions, on_notice)
@@ -121,11 +119,13 @@ def load_responses(
     return tuple(found)
 
 
-def _first_value(file: Path) -> Any:
+def _first_fields(file: Path) -> frozenset[str]:
+    """Return the fields of the JSON object in the first line; none if it has another content."""
     try:
-        return json.loads(read_bytes(file).lstrip().partition(b"\n")[0])
+        value = json.loads(read_bytes(file).lstrip().partition(b"\n")[0])
     except (ValueError, RecursionError):
-        return None
+        return frozenset()
+    return frozenset(value if isinstance(value, dict) else ())
 
 
 def _lines(file: Path) -> Iterator[Response]:
@@ -142,7 +142,6 @@ def _lines(file: Path) -> Iterator[Response]:
 # ---- Files of the benchmarks' own code -----------------------------------------------------------
 
 _FOLDER = re.compile(r"(?:shuffle_)?(?P<reasoning_type>[^+/]+)\+(?P<demonstration_type>[^+/]+)")
-_PART = re.compile(r"(?!\.)[^/\\+\x00-\x1f]+")
 # Models that take the whole video have -1 frames.
 _WHOLE_VIDEO = -1
 
@@ -168,13 +167,9 @@ def _predictions(
     in Video-MME's JSON is an empty reply.
     """
     source = read_source(path, on_notice)
-    logs = source.value.get("logs") if isinstance(source.value, dict) else None
-    if isinstance(logs, list):
-        entries = [record_of(path, f"entry {n}", one) for n, one in enumerate(logs, start=1)]
-        source = QuestionFile(path, records=entries)
-    if "doc_id" in (columns := source.columns()) and columns & {*_RESPONSES}:
-        return _of_log(source, questions, on_notice)
-    layout = next((one for one in LAYOUTS.values() if one.fits(source)), LAYOUTS["own"])
+    if metric := next((name for name in _QUESTION_IDS if name in source.columns()), None):
+        return _of_log(source, metric, questions, on_notice)
+    layout = next((one for one in LAYOUTS if one.fits(source)), LAYOUTS[-1])
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
         raise InputError(
@@ -208,51 +203,27 @@ _RESPONSES = ("filtered_resps", "resps")
 _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
     "tomato_score": lambda record: "/".join(harness_id(record, "question_id")),
     "videomme_perception_score": lambda record: record.name("question_id"),
-    "videomme_percetion_score": lambda record: record.name("question_id"),  # before version 0.3
 }
 """The id of a question, by the name of the metric that lmms-eval logs with its fields."""
 
 
 def _of_log(
-    source: QuestionFile, questions: Sequence[Question] | None, on_notice: Notices
+    source: QuestionFile, metric: str, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
-    file, first = source.file, source.records[0].fields
+    file = source.file
     if not questions:
         message = "lmms-eval's log has replies only; name the questions with --questions"
         raise InputError(message, file=file)
-    metric = next((name for name in _QUESTION_IDS if isinstance(first.get(name), dict)), None)
-    how = "doc_id in the order of the questions" if metric is None else f"{metric}.question_id"
-    on_notice(f"{file}: lmms-eval's log, joined by {how}")
+    on_notice(f"{file}: lmms-eval's log, joined by {metric}.question_id")
     known = {one.id: one for one in questions}
     found = []
     for record in source.records:
-        if metric is None:
-            question = _numbered(record, questions)
-        else:
-            part = record_of(file, record.place, record.fields.get(metric))
-            name = _QUESTION_IDS[metric](part)
-            if name not in known:
-                raise record.error(metric, f"{shown(name)} is not among the questions")
-            question = known[name]
-        replies = next(record.fields[name] for name in _RESPONSES if name in record.fields)
-        found.append(_to(question, recorded_reply(replies), file))
+        name = _QUESTION_IDS[metric](record_of(file, record.place, record.fields.get(metric)))
+        if name not in known:
+            raise record.error(metric, f"{shown(name)} is not among the questions")
+        replies = next(record.fields[one] for one in _RESPONSES if one in record.fields)
+        found.append(_to(known[name], recorded_reply(replies), file))
     return found
-
-
-def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
-    number, target = record.fields["doc_id"], record.fields.get("target")
-    if type(number) is not int or not 0 <= number < len(questions):
-        raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
-    question = questions[number]
-    if target not in (question.answer, question.options[question.right]):
-        message = f"{shown(target)} is not the answer of question {question.id}, row {number}"
-        raise record.error("target", f"{message}; name the questions of this log")
-    return question
-
-
-def is_tomato_line(value: Any) -> bool:
-    """Return whether a JSON value is a line of a result file of TOMATO's code."""
-    return isinstance(value, dict) and _TomatoLine.model_fields.keys() <= value.keys()
 
 
 def tomato_responses(
@@ -306,9 +277,6 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
         if folder is not None and "/" not in name:
             name = f"{folder['reasoning_type']}/{name}"
         question = known.get(name)
-        if known and (question is None or (question.options, question.answer) != (options, letter)):
-            message = f"{shown(name)} with these options and answer is not among the questions"
-            raise InputError(message, file=file, where=where)
         tags = folder.groupdict() if folder else {}
         yield Response(
             id=name,

@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from capeval.config import prompt_of, prompts_label
-from capeval.errors import ReplyError, RequestRefused, RetriesExhausted, UsageError
-from capeval.llm.asker import Asker
+from capeval.errors import ReplyError, UsageError
+from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asker
 from capeval.llm.replies import (
     ChatRequest,
     Number,
     ReplyBroken,
     ReplyForm,
-    ReplyRefused,
     ReplySchema,
     in_form,
     object_of,
@@ -207,11 +206,9 @@ def _likely(what: Literal["symbol", "symbol_text", "text"]) -> Step:
     """Choose the option with the smallest negative log-likelihood; none if several have it."""
 
     def step(asked: ReplyToGrade) -> Decision:
-        found = asked.response.likelihood
-        sums = getattr(found, what, ())
+        sums = getattr(asked.response.likelihood, what, ())
         if len(sums) != len(asked.options):
-            wanted = f"must have {len(asked.options)} numbers, one for each option"
-            problem = f"likelihood.{what} {wanted}" if found else "the response has no likelihoods"
+            problem = "the response has no likelihood of each option"
             return Decision(None, "no likelihood", unscored=problem)
         least = min(sums)
         near = [n for n, one in enumerate(sums) if one - least <= _TIE * max(1, abs(least))]
@@ -297,21 +294,6 @@ CONVENTIONS: Mapping[str, Convention] = {
 """The benchmarks' own conventions, by the names of `--as`."""
 
 
-def usable(responses: Sequence[Response], *, has_model: bool) -> list[Strategy]:
-    """Return the strategies of `--select all`: all that these responses allow.
-
-    Versions of one published reader are not listed beside the one that fits the benchmark.
-    """
-    has_likelihood = any(one.likelihood is not None for one in responses)
-    return [
-        one
-        for one in STRATEGIES.values()
-        if "@" not in one.name
-        and (has_likelihood or not one.needs_likelihood)
-        and (has_model or one.asks is None)
-    ]
-
-
 # ---- Replies that a chat model reads -------------------------------------------------------------
 
 _PROMPTS = "mcq-select-v1"
@@ -320,8 +302,8 @@ _NONE = "none"
 _TRIES = 5
 """How often TOMATO's code asks before it chooses at random."""
 
-# Of a token: prompts and most replies are English prose. A reply is a letter, or JSON with one.
-_CHARACTERS, _REPLY_TOKENS, _MAX_TOKENS = 4, 10, 64
+# A reply is a letter, or JSON with one.
+_REPLY_TOKENS, _MAX_TOKENS = 10, 64
 # The end of a reply has its answer; a runaway reply would be paid for with every question.
 _LONGEST = 6_000
 
@@ -377,7 +359,7 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
         asked = {str(one.request(self._model).messages[0]["content"]) for one in self._todo}
         return Usage(
             calls=len(asked),
-            input_tokens=sum(len(prompt) // _CHARACTERS for prompt in asked),
+            input_tokens=sum(len(prompt) // CHARACTERS for prompt in asked),
             output_tokens=len(asked) * _REPLY_TOKENS,
         )
 
@@ -400,7 +382,7 @@ class ReadingReplies(ResumableTask[Plan[Stored[Decision]], Stored[Decision]]):
         """Return a decision on a reply; a call that fails leaves it unscored."""
         try:
             option = await self._choose(one)
-        except (ReplyBroken, ReplyRefused, RequestRefused, RetriesExhausted) as error:
+        except QUESTION_FAILURES as error:
             reason = f"the model that reads replies failed: {one_line(str(error))}"
             return Decision(None, MODEL_FAILED, unscored=reason)
         if option is None:

@@ -5,38 +5,31 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from capeval.errors import UsageError
-from capeval.schema import Question, Response, Tag
-from capeval.text import listed, nearest, one_line, shown
-
-_Asked = TypeVar("_Asked", Question, Response)
+from capeval.schema import Question, Tag
+from capeval.text import listed, nearest, one_line
 
 _MOST_NAMED = 12  # Names in one message: more do not fit on a line that a user can read.
 
 
-def with_tags(questions: Sequence[_Asked], where: Sequence[str]) -> tuple[_Asked, ...]:
+def with_tags(questions: Sequence[Question], where: Sequence[str]) -> tuple[Question, ...]:
     """Return the questions that have every `TAG=VALUE` of `where`, with values as in `texts_of`.
 
     UsageError if a tag or a value is unknown, or nothing is selected.
     """
     chosen = list(questions)
     for condition in where:
-        tag, equals, value = condition.partition("=")
-        if not equals:
-            raise UsageError(f"--where {shown(condition)} must be TAG=VALUE, such as task=count")
-        texts = [texts_of(q.tags[tag]) if tag in q.tags else () for q in questions]
-        values = sorted({text for of in texts for text in of})
+        tag, _, value = condition.partition("=")
+        tagged = [one for one in questions if tag in one.tags]
+        if not tagged:
+            raise _no_tag(f"--where {condition}", tag, questions)
+        values = sorted({text for one in tagged for text in texts_of(one.tags[tag])})
         if value not in values:
-            tags = sorted({name for question in questions for name in question.tags})
-            problem = f"no question has the tag {shown(tag)}; the tags:"
-            valid, typed = tags, tag
-            if tag in tags:
-                problem, valid, typed = f"no question has this value; {tag} can be", values, value
             raise UsageError(
-                f"--where {condition}: {problem} {listed(valid, _MOST_NAMED) or 'no tags'}"
-                f"{nearest(typed, valid)}"
+                f"--where {condition}: no question has this value; {tag} can be "
+                f"{listed(values, _MOST_NAMED)}{nearest(value, values)}"
             )
         chosen = [q for q in chosen if tag in q.tags and value in texts_of(q.tags[tag])]
     if not chosen:
@@ -137,16 +130,18 @@ def grouped(
             for group in _groups_of(response, tag):
                 places[group].append(at)
         if by and not places:
-            tags = sorted({name for response in responses for name in response.tags})
-            raise UsageError(
-                f"--by {tag}: no question has this tag; the tags: {', '.join(tags) or 'none'}"
-                f"{nearest(tag, tags)}"
-            )
+            raise _no_tag(f"--by {tag}", tag, responses)
         if places:
             order = {name: at for at, name in enumerate(ORDERS.get(tag, ()))}
             names = sorted(places, key=lambda name: (order.get(name, len(order)), _natural(name)))
             found[tag] = {name: places[name] for name in names}
     return found
+
+
+def _no_tag(option: str, tag: str, questions: Sequence[Question | _Tagged]) -> UsageError:
+    tags = sorted({name for one in questions for name in one.tags})
+    names = listed(tags, _MOST_NAMED) or "none"
+    return UsageError(f"{option}: no question has this tag; the tags: {names}{nearest(tag, tags)}")
 
 
 def _usual_tags(responses: Sequence[_Tagged]) -> list[str]:

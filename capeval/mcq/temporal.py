@@ -8,7 +8,6 @@ answered correctly with many frames and wrongly with one, by which TUNA-MCQ chos
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -47,8 +46,6 @@ SHOWN: Mapping[Role, str] = {
 }
 """What each run shows of a video, in words."""
 
-_role = functools.partial(option, None, panel=INPUTS, metavar="RUN")
-
 
 @declares
 class McqTemporalOptions:
@@ -67,10 +64,10 @@ class McqTemporalOptions:
     """
 
     _: KW_ONLY
-    multi: FilePath | None = _role()
-    single: FilePath | None = _role()
-    picked: FilePath | None = _role()
-    shuffled: FilePath | None = _role()
+    multi: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    single: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    picked: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
+    shuffled: FilePath | None = option(None, panel=INPUTS, metavar="RUN")
     by: str | None = option(None, metavar="TAG")
     # With fewer, the ends of a 95% interval would be single resamples.
     resamples: int = python_only(10_000, min=99)

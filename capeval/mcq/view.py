@@ -8,7 +8,6 @@ import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -17,21 +16,20 @@ from unicodedata import normalize
 
 import numpy as np
 
+from capeval.captioners.pipeline import READERS
 from capeval.errors import InputError, UsageError, VideoError, needing
 from capeval.files.annotations import SUFFIXES
 from capeval.files.jsonl import read_bytes, reading, why_missing
 from capeval.runs.concurrency import Recent
 from capeval.schema import Question
 from capeval.text import listed, nearest, shown
-from capeval.video import FrameReader, FrameSet, Given, Policy, Uniform
+from capeval.video import FrameReader, FrameSet, Given, Policy
 from capeval.video.sampling import Choice, Timeline
 
 # The benchmarks' own numbers of frames; others take those of the model's entry in the catalogue.
 # TUNA-MCQ uses the frames of TUNA-CAP, which are 32 or the model's own.
 _DEFAULTS: Mapping[str, str] = {"tomato": "16"}
-# What --frames can be for a single frame: the middle one, or one index.
-_ONE_FRAME = r"1|[0-9]+,"
-_SINGLE = r"first|middle|random|[0-9]{1,9}|column:.+"
+_SINGLE = r"first|random|column:.+"
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class VideoView:
     """The choice and the order of the frames of a video.
 
     `frames` is a policy as in `--frames`, else the benchmark's own or the model's `default`.
-    `single` is first, middle, random, an index, or column:NAME.
+    `single` is first, random, or column:NAME.
     """
 
     frames: str | None = None
@@ -55,12 +53,8 @@ class VideoView:
             raise UsageError("--blind shows no frames; omit --frames, --single and --shuffle")
         if self.single and others:
             raise UsageError("--single shows one frame; omit --frames and --shuffle")
-        if self.order == "shuffled" and re.fullmatch(_ONE_FRAME, self.frames or "", re.ASCII):
-            message = f"--shuffle needs several frames, and --frames {self.frames} is one"
-            raise UsageError(f"{message}; use --single for one frame")
         if self.single and not re.fullmatch(_SINGLE, self.single, re.ASCII):
-            which = "first, middle, random, the index of a frame from 0, or column:NAME"
-            raise UsageError(f"--single {shown(self.single)}: must be {which}")
+            raise UsageError(f"--single {shown(self.single)}: must be first, random or column:NAME")
 
     def policy_name(self, question: Question) -> str:
         if self.blind:
@@ -75,8 +69,6 @@ class VideoView:
         if self.blind:
             return "blind"
         seeded = f"-seed{self.seed}" if self.seed else ""
-        if self.single and self.single.isdecimal():
-            return f"frame-{self.single}"  # "5" alone is the name of five frames
         if self.single:
             return self.single.replace(":", "-") + (seeded if self.single == "random" else "")
         return f"shuffled{seeded}" if self.order == "shuffled" else ""
@@ -84,20 +76,16 @@ class VideoView:
     def single_frame(self, question: Question) -> Policy:
         """Return the policy that takes the single frame of a question; raises `UsageError`."""
         which, _, name = (self.single or "").partition(":")
-        if which == "middle":
-            return Uniform(1)
         if which == "random":
             return RandomFrame(_seeded(self.seed, question))
         if which == "column":
             return Given((_index_in(question, name),))
-        return Given((0 if which == "first" else int(which),))
+        return Given((0,))
 
     def showed_another(self, question: Question, frames: Mapping[str, Any]) -> bool:
         """Return whether a response shows another frame than the question's column now names."""
         name = (self.single or "").partition("column:")[2]
-        with suppress(UsageError):
-            return bool(name) and frames.get("indices") != [_index_in(question, name)]
-        return False
+        return bool(name) and frames.get("indices") != [_index_in(question, name)]
 
     def reorder(self, frames: FrameSet, question: Question) -> FrameSet:
         count = len(frames)
@@ -168,9 +156,9 @@ def no_frames() -> FrameSet:
     return FrameSet(np.zeros((0, 1, 1, 3), np.uint8), (), (), 0, 1.0, 0.0, decoder="none")
 
 
-def recent_reads(keep: int, most_bytes: int = 1 << 30) -> Recent[FrameSet]:
-    """Return a cache of the last `keep` videos; their frames take up to about `most_bytes`."""
-    return Recent(keep, size=lambda read: read.frames.nbytes, most=most_bytes)
+def recent_reads() -> Recent[FrameSet]:
+    """Return a cache of the last videos; their frames take up to about a gigabyte."""
+    return Recent(READERS, size=lambda read: read.frames.nbytes, most=1 << 30)
 
 
 class SharedReader:
@@ -298,9 +286,6 @@ class SubtitleFiles:
         if key not in self._cues:
             self._cues[key] = parse_subtitles(_decoded(read_bytes(self._files[key])))
         return self._cues[key]
-
-    def __repr__(self) -> str:
-        return f"{shown(str(self.path))} ({listed(sorted(self._files), 3)})"
 
 
 def _decoded(data: bytes) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from capeval.errors import InputError
-from capeval.files.ratings import Key, LabelTable, RatingTable, caption_name
+from capeval.files.ratings import Key, LabelTable, RatingTable
 from capeval.schema import Annotation, Relation, Relations, VisualElement
 from capeval.scoring import AnnotationArrays, measures
 from capeval.text import nearest, shown
@@ -26,15 +26,6 @@ def is_comparable(human: str, measure: str | None) -> bool:
     """
     alike = {"precision": ("precision",), "f1": (None, "f1")}
     return human == "score" or measure in alike.get(human, (None, "recall", "f1"))
-
-
-def check_rated(table: RatingTable) -> RatingTable:
-    """Return ratings as they are; every caption needs one."""
-    unrated = np.flatnonzero(np.isnan(table.ratings).all(axis=0))
-    if len(unrated):
-        name = caption_name(table.keys[int(unrated[0])])
-        raise InputError("no rater rated this caption", file=table.file, where=shown(name))
-    return table
 
 
 def as_relation(label: str) -> Relation:
@@ -103,7 +94,7 @@ def relations_of(
         given[key, table.rater[row]][element] = as_relation(table.labels[row])
     found: dict[tuple[Key, int], Relations | None] = {}
     for (key, rater), labels in given.items():
-        ordered = (labels[element] for element in known[key[0]] if element in labels)
+        ordered = (labels[element] for element in known[key[0]])
         sizes = annotations[key[0]].sizes
         is_whole = len(labels) == sum(sizes)
         found[key, rater] = (
@@ -116,17 +107,16 @@ def _unknown_element(
     table: LabelTable, row: int, known: Mapping[str, Mapping[str, VisualElement]]
 ) -> InputError:
     video, element = table.keys[row][0], table.elements[row]
-    if video not in known:
+    if video in known:
+        names, field = list(known[video]), "element_id"
+        message = (
+            f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
+            f"from {names[0]} to {names[-1]}"
+        )
+    else:
+        field = "video_id"
         message = (
             f"{shown(video)} has no annotation{nearest(video, [*known])}; name a file that has it "
             "with --annotations, or leave such captions out with --missing drop"
         )
-        return InputError(message, file=table.file, where=table.places[row], field="video_id")
-    names = list(known[video])
-    return InputError(
-        f"{video} has no element {shown(element)}; they are EVENT.ELEMENT, "
-        f"from {names[0]} to {names[-1]}",
-        file=table.file,
-        where=table.places[row],
-        field="element_id",
-    )
+    return InputError(message, file=table.file, where=table.places[row], field=field)

@@ -35,7 +35,7 @@ from capeval.show.result import Result
 from capeval.show.table import BOUNDED, COUNT, SHARE, Kind, Page, Table, columns
 from capeval.stats.agreement import cohen_kappa, confusion_by_video, krippendorff_alpha
 from capeval.stats.values import Coefficient, Ints
-from capeval.text import counted, listed, nearest, normal_form, one_line, shown
+from capeval.text import counted, listed, normal_form, one_line, shown
 
 
 @declares
@@ -141,14 +141,11 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
         if row.rater != rater:
             message = f"two raters in one file, {shown(rater)} and {shown(row.rater)}"
             raise table.error(message, row=n, column="rater")
-        if row.item_id not in key:
-            near = nearest(row.item_id, list(key)) or "; is the file of another sheet?"
-            message = f"the key has no item {shown(row.item_id)}{near}"
-            raise table.error(message, row=n, column="item_id")
         place = row.item_id, row.element_id.removeprefix("e")
         if place not in expected:
-            message = f"{row.item_id} has no element {shown(row.element_id)}"
-            raise table.error(message, row=n, column="element_id")
+            named = f"{shown(row.element_id)} of {shown(row.item_id)}"
+            message = f"the key has no element {named}; is this the file of another sheet?"
+            raise table.error(message, row=n, column="item_id, element_id")
         places.append(place)
         if row.label:
             labels[place] = row.label
@@ -160,7 +157,7 @@ def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
 def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tuple[RatedFile, ...]:
     """Return the raters' files sorted by name; each rater must have one file.
 
-    It must have every label, or with `partial` some.
+    Without `partial`, it must have every label.
     """
     named: dict[str, RatedFile] = {}
     for file in files:
@@ -172,8 +169,6 @@ def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tupl
                 "rater",
                 file=file.path,
             )
-        if not file.labels:
-            raise InputError("has no labels", file=file.path)
         if file.missing and not partial:
             raise InputError(
                 f"{file.missing_labels}; add them, or merge the rest with --partial",

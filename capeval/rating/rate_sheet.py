@@ -33,7 +33,7 @@ from capeval.options import (
     takes,
 )
 from capeval.runs.resolve import Targets, work_on
-from capeval.runs.sources import SAMPLE, Source, annotations_file
+from capeval.runs.sources import SAMPLE, annotations_file
 from capeval.schema import RELATIONS, Annotation
 from capeval.show.page import page_html
 from capeval.show.result import Result
@@ -70,8 +70,6 @@ class SheetOptions:
 
 DEFAULT_VIDEOS = 40
 """The number in the TUNA paper's study."""
-
-KEY_COLUMNS = ("item_id", "video_id", "system", "elements", "caption_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +185,11 @@ def key_csv(sheet: RatingSheet) -> str:
         )
         for item in sheet.items
     ]
-    return csv_of_rows(KEY_COLUMNS, rows)
+    header = ("item_id", "video_id", "system", "elements", "caption_hash")
+    return csv_of_rows(header, rows)
 
 
-def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> str:
+def sheet_html(sheet: RatingSheet, sources: Mapping[str, str]) -> str:
     """Return the sheet as one self-contained page; only the videos are separate files.
 
     `sources` has the URL of each video that was found, relative to the page, by index.
@@ -202,9 +201,7 @@ def sheet_html(sheet: RatingSheet, sources: Mapping[str, str] | None = None) -> 
         "all_done": "All labels are given.",
         "sheet": sheet.name,
         "labels": list(RELATIONS),
-        "items": [
-            _item_json(item, (sources or {}).get(item.annotation.index)) for item in sheet.items
-        ],
+        "items": [_item_json(item, sources.get(item.annotation.index)) for item in sheet.items],
     }
     return page_html(
         Path(__file__).with_name("sheet.html"),
@@ -270,10 +267,8 @@ class SheetFiles(Result):
         return [Page([], notes=files)]
 
     def notices(self) -> list[str]:
-        left = len(self.missing_videos) - 5
-        verb = "was" if left == 1 else "were"
-        more = [f"{counted(left, 'more video')} {verb} not found"] if left > 0 else []
-        return [*self.missing_videos[:5], *more]
+        what = counted(len(self.missing_videos), "video")
+        return [f"{what} not found: {first}" for first in self.missing_videos[:1]]
 
 
 @command("rate sheet")
@@ -318,14 +313,11 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
             file=key,
         )
     sampled = {item.annotation.index: item.annotation for item in drawn.items}
-    if o.count is None and len(sampled) < DEFAULT_VIDEOS:
-        o.on_notice(
-            f"only {counted(len(sampled), 'video')} {'has' if len(sampled) == 1 else 'have'} "
-            f"captions, so all of them are used; a study usually has {DEFAULT_VIDEOS}"
-        )
-    urls, missing = _urls(
-        first, list(sampled.values()), None if o.videos is None else Path(o.videos), folder
-    )
+    videos = o.videos
+    if videos is None and first.annotations_path == SAMPLE:
+        videos = sample_folder() / "videos"
+    files, missing = VideoFolder(Path(videos)).find_all(sampled.values()) if videos else ({}, {})
+    urls = {index: relative_url(file, folder) for index, file in files.items()}
     write_atomic(key, text)
     write_atomic(folder / "sheet.html", sheet_html(drawn, urls))
     return SheetFiles(
@@ -335,17 +327,5 @@ def rate_sheet(o: SheetOptions) -> SheetFiles:
         runs=len(sources),
         videos=len(sampled),
         videos_found=len(urls),
-        missing_videos=tuple(missing),
+        missing_videos=tuple(map(str, missing.values())),
     )
-
-
-def _urls(
-    source: Source, annotations: Sequence[Annotation], folder: Path | None, out: Path
-) -> tuple[dict[str, str], list[str]]:
-    if folder is None and source.annotations_path == SAMPLE:
-        folder = sample_folder() / "videos"
-    if folder is None:
-        return {}, []
-    files, missing = VideoFolder(folder).find_all(annotations)
-    urls = {index: relative_url(file, out) for index, file in files.items()}
-    return urls, [str(error) for error in missing.values()]

@@ -59,7 +59,6 @@ def test_no_page_is_replaced_by_another(tmp_path: Path) -> None:
     ("options", "error"),
     [
         ((), "name the annotators with --annotators ann,bob"),
-        (("--annotators", "ann,ann"), "--annotators: name each once"),
         (("--annotators", "a/b"), "a/b cannot be part of a file name"),
         (("--differences", "ann.json"), "--differences: needs two annotators, not ann"),
         (("--differences", "draft.json"), 'index "v": has no annotator'),

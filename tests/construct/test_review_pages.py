@@ -78,7 +78,7 @@ async def exported(page: Page, file: Path) -> Path:
 
 
 async def reviewed(page: Page, file: Path) -> Draft:
-    ((_, found),) = read_exports([await exported(page, file)])
+    (found,) = read_exports([await exported(page, file)])
     return found
 
 

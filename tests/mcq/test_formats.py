@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from capeval.errors import InputError, UsageError
 from capeval.mcq.question_files import load_questions, parse_list, questions_hash, without_letters
 from capeval.mcq.responses import load_responses
+from capeval.mcq.tags import with_tags
 from capeval.schema import Question
 from tests.mcq.question_files import OPTIONS, harness, own, tomato, tsv, tuna, video_mme, write
 
@@ -151,18 +152,9 @@ def test_an_answer_can_repeat_its_options_letter() -> None:
         assert (question.options, question.answer) == (tuple(OPTIONS), "B")
 
 
-def test_a_layout_can_be_named() -> None:
-    file = write(Path("q.json"), [tuna()])
-    assert load_questions(f"tuna:{file}") == load_questions(file)
-    with pytest.raises(UsageError, match=r'no layout of questions is called "tunna".*"tuna"'):
-        load_questions(f"tunna:{file}")
-    for name, message in {
-        f"own:{file}": r"q\.json: entry 1: id: is missing",
-        "tuna:.": "is a folder; name a file",
-        ".": r"^\.: has none of TOMATO's files \(count\.json, ",
-    }.items():
-        with pytest.raises(InputError, match=message):
-            load_questions(name)
+def test_a_folder_has_files_of_tomato() -> None:
+    with pytest.raises(InputError, match=r"^\.: has none of TOMATO's files \(count\.json, "):
+        load_questions(".")
 
 
 def second(**fields: Any) -> dict[str, Any]:
@@ -190,10 +182,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("count.json", second(options=[1, [2]]), "question 5: options.2: must be text"),
     ("count.json", second(key=""), "question 5: key: is empty"),
     ("count.json", second(variation=1), "question 5: variation: must be a JSON object"),
-    ("tomato:count.json", [tomato()], 'must be a JSON object of questions such as {"0"'),
     # Video-MME
     ("q.json", [video_mme(answer="E")], 'entry 1: answer: must be a letter, not "E"'),
-    ("q.json", [CHAPTER | {"questions": []}], "questions: must be a list of questions"),
     ("q.json", [CHAPTER | {"questions": [3]}], "entry 1, question 1: must be a JSON object"),
     # A user's own
     ("q.json", [], "has no questions"),
@@ -205,11 +195,10 @@ MISTAKES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "value", "message"), MISTAKES)
 def test_a_mistake_is_named_with_its_place(name: str, value: Any, message: str) -> None:
-    file = name.rpartition(":")[2]
-    write(Path(file), value)
+    write(Path(name), value)
     with pytest.raises(InputError) as caught:
         load_questions(name)
-    assert str(caught.value).startswith(f"{file}: ")
+    assert str(caught.value).startswith(f"{name}: ")
     assert message in str(caught.value)
 
 
@@ -227,6 +216,47 @@ def test_a_list_is_what_python_prints_and_a_lost_comma_never_fuses_items(
     blank = data.draw(st.sampled_from(["", " ", "\n "]))
     with pytest.raises(ValueError, match="is not a list"):
         parse_list(f"[{first}{blank}{second}]")
+
+
+TAGGED = tuple(
+    Question(id=str(n), video="v", question="?", options=("a", "b"), answer="A", tags=tags)
+    for n, tags in enumerate(
+        (
+            {"task": "count", "zoom": 1, "kind": ["Multi-Scene", "High-Dynamic"]},
+            {"task": "rotation", "zoom": 0, "kind": ["Multi-Scene"], "hard": True},
+            {"task": "visual cues", "zoom": 1, "hard": None, "weight": 2.5},
+        )
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ([], "012"),
+        (["task=visual cues"], "2"),
+        (["kind=Multi-Scene", "kind=High-Dynamic"], "0"),
+        (["hard=true"], "1"),
+        (["hard=null"], "2"),
+        (["weight=2.5"], "2"),
+    ],
+)
+def test_every_condition_must_hold(where: list[str], ids: str) -> None:
+    assert "".join(found.id for found in with_tags(TAGGED, where)) == ids
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (["tsak=count"], 'this tag; the tags: hard, kind, task, weight, zoom; did you mean "ta'),
+        (["task=conut"], "task can be count, rotation, visual cues; did you mean"),
+        (["zoom=0", "task=count"], "no question has all of --where zoom=0 --where task=count"),
+    ],
+)
+def test_a_condition_that_selects_nothing_is_refused(where: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_tags(TAGGED, where)
+    assert message in str(caught.value)
 
 
 TOMATO_FILES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tomato"

@@ -361,41 +361,6 @@ def test_grades_go_next_to_responses_jsonl_alone_and_only_without_out() -> None:
         capeval.mcq_grade(run / "theirs.jsonl", out="table.csv")
 
 
-TAGGED: list[dict[str, Any]] = [
-    {"task": "count", "zoom": 1, "kind": ["Multi-Scene", "High-Dynamic"]},
-    {"task": "rotation", "zoom": 0, "kind": ["Multi-Scene"], "hard": True},
-    {"task": "visual cues", "zoom": 1, "hard": None, "weight": 2.5},
-]
-
-
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        (["task=visual cues", "weight=2.5", "hard=null"], "2"),
-        (["kind=Multi-Scene", "kind=High-Dynamic", "zoom=1"], "0"),
-        (["hard=true"], "1"),
-        (["task"], '--where "task" must be TAG=VALUE, such as task=count'),
-        (["tsak=count"], 'tag "tsak"; the tags: hard, kind, task, weight, zoom; did you mean "ta'),
-        (["task=conut"], "task can be count, rotation, visual cues; did you mean"),
-        (["zoom=0", "task=count"], "no question has all of --where zoom=0 --where task=count"),
-    ],
-)
-def test_where_grades_some_questions_and_keeps_the_grades_of_the_run(
-    where: list[str], expected: str
-) -> None:
-    graded(line(n, "C", **tags) for n, tags in enumerate(TAGGED))
-    before = Path("grades.json").read_bytes()
-    if expected.isdigit():
-        found = capeval.mcq_grade("responses.jsonl", where=where, out="some.json")
-        assert ([one.id for one in found.items], found.settings["where"]) == ([expected], where)
-    else:
-        with pytest.raises(UsageError) as caught:
-            capeval.mcq_grade("responses.jsonl", where=where, out="some.json")
-        assert expected in str(caught.value)
-    assert Path("some.json").exists() == expected.isdigit()
-    assert Path("grades.json").read_bytes() == before
-
-
 UNREAD = 12
 
 

@@ -137,7 +137,6 @@ def make_runs() -> dict[str, Any]:
 SETTINGS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"policy": "2fps", "indices": [0, 1]}, "multi", "2fps"),
     ({"policy": "single first", "single": "first"}, "single", "first frame"),
-    ({"policy": "single 7", "single": "7"}, "single", "frame 7"),
     ({"policy": "1", "indices": [12]}, "single", "middle frame"),
     ({"policy": "none"}, "blind", "no frame"),
     ({}, None, ""),

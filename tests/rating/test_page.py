@@ -36,7 +36,7 @@ def drawn() -> RatingSheet:
 async def page(chromium: str, tmp_path: Path) -> AsyncIterator[Page]:
     """The sheet, freshly opened."""
     file = tmp_path / "sheet.html"
-    file.write_text(sheet_html(drawn()), encoding="utf-8")
+    file.write_text(sheet_html(drawn(), {}), encoding="utf-8")
     async with tab(chromium, tmp_path) as opened:
         await opened.open(file)
         await opened.ask("ready")
