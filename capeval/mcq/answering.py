@@ -309,6 +309,7 @@ class Asking:
         return found
 
     def read(self, path: Path, *, cancel: object = None) -> FrameSet:
+        del cancel
         raise AssertionError(f"{path}: each question has a reader of its own")
 
     def subtitles_at(self, question: Question, times: Sequence[float]) -> tuple[str, ...]:

@@ -194,6 +194,7 @@ class GradedRun(Grades):
 
 
 def read_graded_run(path: Path) -> GradedRun:
+    """Read one grades.json; InputError if it is not one."""
     found = validated(Grades, parse_json(read_text(path), file=path), file=path, where="")
     return GradedRun.model_construct(path=path, **dict(found))
 

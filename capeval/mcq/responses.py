@@ -167,8 +167,12 @@ def _predictions(
     in Video-MME's JSON is an empty reply.
     """
     source = read_source(path, on_notice)
-    if metric := next((name for name in _QUESTION_IDS if name in source.columns()), None):
-        return _of_log(source, metric, questions, on_notice)
+    logs = source.value.get("logs") if isinstance(source.value, dict) else None
+    if isinstance(logs, list):
+        entries = [record_of(path, f"entry {n}", one) for n, one in enumerate(logs, start=1)]
+        source = QuestionFile(path, records=entries)
+    if "doc_id" in (columns := source.columns()) and columns & {*_RESPONSES}:
+        return _of_log(source, questions, on_notice)
     layout = next((one for one in LAYOUTS if one.fits(source)), LAYOUTS[-1])
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
@@ -208,22 +212,40 @@ _QUESTION_IDS: Mapping[str, Callable[[QuestionRecord], str]] = {
 
 
 def _of_log(
-    source: QuestionFile, metric: str, questions: Sequence[Question] | None, on_notice: Notices
+    source: QuestionFile, questions: Sequence[Question] | None, on_notice: Notices
 ) -> list[Response]:
-    file = source.file
+    file, first = source.file, source.records[0].fields
     if not questions:
         message = "lmms-eval's log has replies only; name the questions with --questions"
         raise InputError(message, file=file)
-    on_notice(f"{file}: lmms-eval's log, joined by {metric}.question_id")
+    metric = next((name for name in _QUESTION_IDS if isinstance(first.get(name), dict)), None)
+    how = "doc_id in the order of the questions" if metric is None else f"{metric}.question_id"
+    on_notice(f"{file}: lmms-eval's log, joined by {how}")
     known = {one.id: one for one in questions}
     found = []
     for record in source.records:
-        name = _QUESTION_IDS[metric](record_of(file, record.place, record.fields.get(metric)))
-        if name not in known:
-            raise record.error(metric, f"{shown(name)} is not among the questions")
-        replies = next(record.fields[one] for one in _RESPONSES if one in record.fields)
-        found.append(_to(known[name], recorded_reply(replies), file))
+        if metric is None:
+            question = _numbered(record, questions)
+        else:
+            part = record_of(file, record.place, record.fields.get(metric))
+            name = _QUESTION_IDS[metric](part)
+            if name not in known:
+                raise record.error(metric, f"{shown(name)} is not among the questions")
+            question = known[name]
+        replies = next(record.fields[name] for name in _RESPONSES if name in record.fields)
+        found.append(_to(question, recorded_reply(replies), file))
     return found
+
+
+def _numbered(record: QuestionRecord, questions: Sequence[Question]) -> Question:
+    number, target = record.fields["doc_id"], record.fields.get("target")
+    if type(number) is not int or not 0 <= number < len(questions):
+        raise record.error("doc_id", f"must be a number from 0 to {len(questions) - 1}")
+    question = questions[number]
+    if target not in (question.answer, question.options[question.right]):
+        message = f"{shown(target)} is not the answer of question {question.id}, row {number}"
+        raise record.error("target", f"{message}; name the questions of this log")
+    return question
 
 
 def tomato_responses(

@@ -164,6 +164,8 @@ def in_log(benchmark: str, number: int) -> dict[str, Any]:
         about = {"question_id": TOMATO[number]["id"], "reason_type": "visual cues"}
         metric = about | {"score": 0.0, "demonstration_type": "object"}
         return {"target": "utils.tomato_doc_to_target", "tomato_score": metric}
+    if benchmark == "tuna":
+        return {"target": "right", "exact_match": 0.0}
     metric = {"question_id": VIDEO_MME[number]["question_id"], "pred_answer": "B", "answer": "C"}
     return {"target": "C", "videomme_perception_score": metric | {"duration": "short"}}
 
@@ -173,8 +175,9 @@ LOGS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "nested.jsonl": lambda samples: "".join(
         json.dumps(one | {"resps": [["C"]], "filtered_resps": ["C"]}) + "\n" for one in samples
     ),
+    "logs.json": lambda samples: json.dumps({"args": {}, "logs": samples, "time": "0"}),
 }
-ASKED = {"tomato": TOMATO, "video-mme": VIDEO_MME}
+ASKED = {"tuna": TUNA, "tomato": TOMATO, "video-mme": VIDEO_MME}
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -192,9 +195,19 @@ def test_logs_of_lmms_eval_are_graded_with_the_questions(
         capeval.mcq_grade(tmp_path / name)
 
 
-def test_a_log_of_other_questions_is_refused(tmp_path: Path) -> None:
-    asked = {"tomato_score": {"question_id": "7", "reason_type": "count"}}
-    write_lines(tmp_path / "log.jsonl", [{"doc_id": 1, "filtered_resps": "B"} | asked])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"doc_id": 9}, "doc_id: must be a number from 0 to 2"),
+        ({"target": "left"}, 'target: "left" is not the answer of question 1, row 1'),
+        ({"tomato_score": {"question_id": "7", "reason_type": "count"}}, "not among the questions"),
+    ],
+)
+def test_a_log_of_other_questions_is_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    sample = {"doc_id": 1, "target": "right", "filtered_resps": "B"} | changes
+    write_lines(tmp_path / "log.jsonl", [sample])
     (tmp_path / "q.json").write_text(json.dumps(TUNA))
-    with pytest.raises(InputError, match="not among the questions"):
+    with pytest.raises(InputError, match=message):
         capeval.mcq_grade(tmp_path / "log.jsonl", questions=tmp_path / "q.json")
