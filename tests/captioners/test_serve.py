@@ -11,8 +11,9 @@ import pytest
 from capeval.errors import EndpointRefused
 from capeval.llm.client import ServeOptions
 from capeval.llm.serving import Server, find_server, serving
-from tests.cli.conftest import ROOT, Workspace, end_of, wait_until
+from tests.cli.conftest import Workspace, end_of, wait_until
 from tests.model_server import alive
+from tests.world import ROOT
 
 GENERATE = ("generate", "--model", "mine", "--limit", "3", "--serve")
 JUDGE = ("judge", "ours.jsonl", "--annotations", "annotations.json", "--judge", "mine", "--serve")

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,10 @@ def files_of(work: Workspace) -> dict[str, bytes]:
     return files | {"captions.jsonl": (work.judged.parent / "captions.jsonl").read_bytes()}
 
 
+def has_worked(server: Endpoint, calls: int) -> bool:
+    return server.work >= calls
+
+
 def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
     with serving(Endpoint(flaky, latency=0.025)) as server:
         whole, killed = (Workspace(tmp_path / name, server.url) for name in ("whole", "killed"))
@@ -181,7 +186,7 @@ def test_kills_lose_nothing_and_pay_nothing_twice(tmp_path: Path) -> None:
         kills = (1, 8, 17)  # after so many calls
         for calls in kills:
             process, before = killed.start(*asking), server.work
-            wait_until(lambda most=before + calls: server.work >= most)
+            wait_until(partial(has_worked, server, before + calls))
             process.kill()
             process.communicate()
         ran = killed.run(*asking)

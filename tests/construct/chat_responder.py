@@ -1,7 +1,4 @@
-"""Plays the chat model that drafts annotations and questions and checks them, always alike.
-
-For `tests/server.py`: `--responder tests.construct.chat_responder:answer`.
-"""
+"""Plays the chat model that drafts annotations and questions and checks them, always alike."""
 
 import json
 import re
@@ -15,6 +12,38 @@ KEY = {"OPENAI_API_KEY": "sk-test-1"}
 
 TYPES = ("camera", "scene", "action", "attribute")
 TASKS = ("camera motion", "action sequence", "object location")
+
+EVENTS = {
+    "A runner {} walks to a red car under trees.": (
+        ("A runner walks.", "action", 3),
+        ("The car is red.", "attribute", 2),
+        ("There are trees.", "scene", 1),
+    ),
+    "A dog {} barks at the runner beside a tall gate.": (
+        ("A dog barks.", "action", 3),
+        ("The dog is small and black.", "attribute", 1),
+    ),
+    "The camera {} pans to the left over a lake.": (
+        ("The camera pans left.", "camera", 2),
+        ("There is a lake.", "scene", 2),
+    ),
+}
+
+
+def annotation(number: int) -> dict[str, Any]:
+    names = ("content", "type", "weight")
+    return {
+        "index": f"V{number:03}",
+        "video": f"{number}.mp4",
+        "visual_characteristic": "High-Dynamic",
+        "events": [
+            {
+                "event": event.format(number),
+                "visual_elements": [dict(zip(names, one, strict=True)) for one in elements],
+            }
+            for event, elements in EVENTS.items()
+        ],
+    }
 
 
 async def asking(folder: Path, url: str, *arguments: str) -> Said:

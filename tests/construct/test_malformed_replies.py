@@ -8,8 +8,8 @@ import pytest
 
 from capeval.construct.drafts import read_drafts
 from capeval.mcq.question_files import load_questions
-from tests.cli.conftest import annotation
 from tests.construct.chat_responder import (
+    annotation,
     answer,
     asking,
     fill,

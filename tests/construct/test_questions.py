@@ -9,8 +9,7 @@ import pytest
 from capeval.construct.question_checks import shortcuts
 from capeval.mcq.question_files import load_questions
 from capeval.schema import Question
-from tests.cli.conftest import annotation
-from tests.construct.chat_responder import KEY, answer, asking, inside, prompt_of
+from tests.construct.chat_responder import KEY, annotation, answer, asking, inside, prompt_of
 from tests.metrics.chat_world import prompts
 from tests.server import Act, LoopbackServer, completion
 from tests.video.clips import make_clip

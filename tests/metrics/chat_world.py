@@ -1,7 +1,4 @@
-"""A chat model for CLAIR and AutoDQ that compares words, always alike; and measuring with a script.
-
-For `tests/server.py`: `--responder tests.metrics.chat_world:answer`.
-"""
+"""A chat model for CLAIR and AutoDQ that compares words, always alike; and measuring with a script."""
 
 import asyncio
 import json

@@ -1,7 +1,6 @@
 """Examples that were worked out on paper."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +112,12 @@ BASELINE = Provenance(judge="words", baseline=True)
 
 def results() -> dict[str, Scores]:
     half: dict[str, Any] = {"candidate_events": ("x", "y"), "matches": (1, None)}
-    judged = partial(judgments, by=Provenance(), **half)
     refused = Unscored(index="b", reason="the judge refused", provenance=BASELINE)
     return {
-        "perfect": scores(VIDEOS, judged("+++ +++ | +++ | ++ +")),
-        "[red]x[/red] [link=http://evil]": scores(VIDEOS, judged("+0- 0++ | 0+- | 00 +")),
+        "perfect": scores(VIDEOS, judgments("+++ +++ | +++ | ++ +", Provenance(), **half)),
+        "[red]x[/red] [link=http://evil]": scores(
+            VIDEOS, judgments("+0- 0++ | 0+- | 00 +", Provenance(), **half)
+        ),
         "a-name-that-is-much-longer-than-its-column-can-hold-2024-08-06": scores(
             VIDEOS, [scored("a", "000 000", provenance=BASELINE), refused]
         ),
