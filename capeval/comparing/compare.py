@@ -48,8 +48,15 @@ from capeval.options import (
     takes,
 )
 from capeval.schema import RELATIONS, Annotation, Scored, Verdict
-from capeval.scoring import GROUPS, MEASURES, measures
-from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
+from capeval.scoring.counts import (
+    GROUPS,
+    MEASURES,
+    Membership,
+    arrays_of,
+    by_way,
+    measures,
+    memberships,
+)
 from capeval.scoring.judged_run import JudgedRun, load_judged_runs
 from capeval.scoring.scores import by_type
 from capeval.scoring.verdicts import unlikeness

@@ -13,16 +13,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from capeval.schema import ELEMENT_TYPES, RELATIONS, ElementType, Relation
-from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
-from capeval.scoring.counts import WAYS
+from capeval.schema import ELEMENT_TYPES, RELATIONS, ElementType, Frozen, Relation
+from capeval.scoring.counts import GROUPS, MEASURES, WAYS
 from capeval.scoring.scores import (
     BASELINE_NOTE,
     FEW_VIDEOS_NOTE,
     NO_INTERVAL_NOTE,
     ByType,
     ByWay,
-    ResultModel,
     bucket_rows,
     is_narrow,
 )
@@ -51,6 +49,7 @@ from capeval.show.table import (
     Table,
     columns,
 )
+from capeval.stats.values import FEWEST_VIDEOS
 from capeval.text import counted, one_line
 
 MOST = 5
@@ -77,7 +76,7 @@ _OF_A_VIDEO = 2
 # ---- Fields -------------------------------------------------------------------------------------
 
 
-class Difference(ResultModel):
+class Difference(Frozen):
     """The means of two runs over the same videos, and their difference.
 
     `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
@@ -92,7 +91,7 @@ class Difference(ResultModel):
     p: float | None
 
 
-class TypeDifference(ResultModel):
+class TypeDifference(Frozen):
     """Differences of one type in one bucket, over `n` videos."""
 
     precision: Difference
@@ -115,7 +114,7 @@ class Differences(ByWay[BucketDifference]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
 
-class Move(ResultModel):
+class Move(Frozen):
     """One measure of one video in both runs."""
 
     first: float
@@ -123,7 +122,7 @@ class Move(ResultModel):
     value: float
 
 
-class VideoMove(ResultModel):
+class VideoMove(Frozen):
     """One video in both runs, all elements pooled."""
 
     precision: Move
@@ -131,7 +130,7 @@ class VideoMove(ResultModel):
     f1: Move
 
 
-class Flip(ResultModel):
+class Flip(Frozen):
     """An element whose verdicts differ between the two runs."""
 
     index: str
@@ -147,7 +146,7 @@ Transitions = dict[Relation, dict[Relation, int]]
 """Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
 
 
-class Flips(ResultModel):
+class Flips(Frozen):
     """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
 
     `counts` are by "all" and by type of element.
@@ -158,7 +157,7 @@ class Flips(ResultModel):
     elements: tuple[Flip, ...]
 
 
-class PairDifference(ResultModel):
+class PairDifference(Frozen):
     """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
 
     first: str
@@ -170,14 +169,14 @@ class PairDifference(ResultModel):
     p_adjusted: float
 
 
-class LeftOut(ResultModel):
+class LeftOut(Frozen):
     """A video scored in this run that is not paired because of another run."""
 
     index: str
     reason: str
 
 
-class Side(ResultModel):
+class Side(Frozen):
     """One run: its coverage, and which of its scored videos were left out of the comparison.
 
     `baseline` is whether a baseline judged it, `mean_words` the mean number of words of the paired
@@ -204,7 +203,7 @@ class Contender(Side):
     cluster: int
 
 
-class GateResult(ResultModel):
+class GateResult(Frozen):
     """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
     A missing value is None and fails. `message` is the result in words.
@@ -220,7 +219,7 @@ class GateResult(ResultModel):
 # ---- Results ------------------------------------------------------------------------------------
 
 
-class _Compared(Result, ResultModel):
+class _Compared(Result, Frozen):
     """Shared by `Comparison` and `Matrix`.
 
     Attributes

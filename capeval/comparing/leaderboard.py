@@ -42,20 +42,21 @@ from capeval.options import (
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
 from capeval.runs.sources import annotations_file, annotations_of, run_around
-from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
     BASELINE_NOTE,
     LEGEND,
     OVERALL,
     VIEWS,
+    Estimate,
     Place,
     ScoreRow,
+    TypeScores,
     over_videos,
     places_of,
     score_tables,
 )
-from capeval.scoring.verdicts import snapshots_notice
+from capeval.scoring.verdicts import Signature, snapshots_notice
 from capeval.show.numbers import interval, percent, share
 from capeval.show.result import Output
 from capeval.show.table import Page, Table

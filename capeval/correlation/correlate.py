@@ -46,8 +46,8 @@ from capeval.options import (
 from capeval.rating.human_scores import annotated, check_rated, from_labels, is_comparable
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
-from capeval.scoring import Signature
 from capeval.scoring.known_agreement import Agreement, store_agreement
+from capeval.scoring.verdicts import Signature
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown
 from capeval.version import __version__

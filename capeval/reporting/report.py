@@ -41,10 +41,9 @@ from capeval.reporting.report_page import MARK, HumanLabels, Strip, report_html
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.sources import default_videos
 from capeval.schema import HumanLabel
-from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.known_agreement import agreement_line, known_agreement
-from capeval.scoring.scores import scores_headline
+from capeval.scoring.scores import Scores, scores_headline
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.text import counted, listed

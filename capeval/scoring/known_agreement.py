@@ -14,7 +14,7 @@ from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_a
 from capeval.options import Notices
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import readable, why_left_out
-from capeval.scoring.scores import ResultModel
+from capeval.schema import Frozen
 from capeval.show.numbers import bounded
 from capeval.stats.values import GroupingName
 from capeval.text import Loss, counted, listed, one_line
@@ -31,7 +31,7 @@ _WAIT = 10.0
 """Seconds, far more than another command takes to add its own entry."""
 
 
-class Agreement(ResultModel):
+class Agreement(Frozen):
     """How far a judge agrees with human raters: one entry of `agreement.json`.
 
     A correlation is that of the judge's F1 with the `human` score of captions, kappa that of its

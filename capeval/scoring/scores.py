@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
-from capeval.schema import ELEMENT_TYPES, Usage
+from capeval.schema import ELEMENT_TYPES, Frozen, Usage
 from capeval.scoring.counts import GROUPS, MEASURES, WAYS
 from capeval.scoring.verdicts import Signature, unlikeness
 from capeval.show.numbers import (
@@ -49,13 +49,7 @@ T = TypeVar("T")
 # ---- The layout of scores.json ------------------------------------------------------------------
 
 
-class ResultModel(BaseModel):
-    """A part of a result file: frozen, and all of its keys are known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Estimate(ResultModel):
+class Estimate(Frozen):
     """A mean over videos with its 95% interval; None if there is none."""
 
     value: float | None
@@ -63,7 +57,7 @@ class Estimate(ResultModel):
     high: float | None = None
 
 
-class TypeScores(ResultModel):
+class TypeScores(Frozen):
     """Precision, recall and F1 of one type in one bucket, over `n` videos."""
 
     precision: Estimate
@@ -72,7 +66,7 @@ class TypeScores(ResultModel):
     n: int
 
 
-class ByType(ResultModel, Generic[T]):
+class ByType(Frozen, Generic[T]):
     """One value for all elements pooled, and one for each type."""
 
     all: T
@@ -102,7 +96,7 @@ def by_type(
     }
 
 
-class ByWay(ResultModel, Generic[T]):
+class ByWay(Frozen, Generic[T]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
     visual_characteristic: dict[str, T]
@@ -137,7 +131,7 @@ class Breakdown(ByWay[Bucket]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
 
-class Counts(ResultModel):
+class Counts(Frozen):
     """How many videos are behind the numbers; `unscored` = captioned - scored.
 
     `empty` are the scored captions without any event, which score 0; left out of the file if there
@@ -168,7 +162,7 @@ class VideoScore:
     f1: float
 
 
-class UnmatchedEvents(ResultModel):
+class UnmatchedEvents(Frozen):
     """Candidate events that match no reference event: the method cannot check them."""
 
     unmatched: int
@@ -176,7 +170,7 @@ class UnmatchedEvents(ResultModel):
     share: float | None
 
 
-class RepeatSpread(ResultModel):
+class RepeatSpread(Frozen):
     """How much the judge's repeats on the same captions differ.
 
     `precision`, `recall` and `f1` are overall means, a number for each repeat, `f1_sd` the sample
@@ -276,7 +270,7 @@ NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None)), n=0)
 """The scores of a place where nothing is scored."""
 
 
-class Scores(Result, ResultModel):
+class Scores(Result, Frozen):
     """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
     signature: str

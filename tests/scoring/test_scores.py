@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
-from capeval.scoring import GROUPS, MEASURES, Scores, Signature, TypeScores
-from capeval.scoring.scores import RunScores
-from capeval.scoring.verdicts import in_force
+from capeval.scoring.counts import GROUPS, MEASURES
+from capeval.scoring.scores import RunScores, Scores, TypeScores
+from capeval.scoring.verdicts import Signature, in_force
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS
 from tests.scoring.making import annotation, relations, scored, scores
