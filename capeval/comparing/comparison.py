@@ -24,7 +24,7 @@ from capeval.scoring.scores import (
     bucket_rows,
     is_narrow,
 )
-from capeval.scoring.verdicts import Signature
+from capeval.scoring.verdicts import signature_parts
 from capeval.show.numbers import (
     letter_of,
     p_equation,
@@ -37,7 +37,7 @@ from capeval.show.numbers import (
     tenths,
     thousands,
 )
-from capeval.show.result import Format, Result, rendered
+from capeval.show.result import Format, Result, as_latex
 from capeval.show.table import (
     COUNT,
     P_VALUE,
@@ -110,8 +110,7 @@ class BucketDifference(ByType[TypeDifference]):
     p_adjusted: float | None
 
 
-class Differences(ByWay[BucketDifference]):
-    """The buckets of every way to group videos; empty buckets are left out."""
+Differences = ByWay[BucketDifference]
 
 
 class Move(Frozen):
@@ -248,7 +247,7 @@ class _Compared(Result, Frozen):
         # A paper may show one table alone: every caption names the runs and the measurement.
         whose = f"{_names(self.sides)}; " if len(self.sides) == 2 else ""
         about = whose + _measurement(self.sides)
-        return rendered([replace(page, about=about) for page in self.pages(full=True)], form)
+        return as_latex([replace(page, about=about) for page in self.pages(full=True)])
 
     def failures(self) -> list[str]:
         return [f"gate failed: {gate.message}" for gate in self.gates if not gate.passed]
@@ -493,7 +492,7 @@ def _names(sides: Sequence[Side]) -> str:
 
 
 def _measurement(runs: Sequence[Side]) -> str:
-    signatures = [Signature.parse(run.signature) for run in runs]
+    signatures = [signature_parts(run.signature) for run in runs]
     parts = []
     for name in ("judge", "prompts", "reasoning", "data"):
         values = dict.fromkeys(one_line(of.get(name) or "unknown") for of in signatures)

@@ -56,7 +56,7 @@ from capeval.scoring.scores import (
     places_of,
     score_tables,
 )
-from capeval.scoring.verdicts import Signature, snapshots_notice
+from capeval.scoring.verdicts import signature_parts, snapshots_notice
 from capeval.show.numbers import interval, percent, share
 from capeval.show.result import Output
 from capeval.show.table import Page, Table
@@ -174,7 +174,7 @@ def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
 
 
 def _compared(run: JudgedRun) -> dict[str, str]:
-    parts = dict(Signature.parse(run.scores.signature).parts)
+    parts = signature_parts(run.scores.signature)
     return {name: parts[name] for name in _COMPARED if name in parts}
 
 

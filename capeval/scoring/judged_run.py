@@ -54,10 +54,10 @@ from capeval.scoring.scores import (
 from capeval.scoring.verdicts import (
     VERSION,
     JudgeIdentity,
-    Signature,
     addresses_of,
     judged_by,
     recorded,
+    signature_text,
     snapshots_notice,
     stored_judgments,
 )
@@ -86,7 +86,7 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
         "data": f"{data[:6]}@{len(annotations)}",
         VERSION: __version__,
     }
-    return str(Signature.of(parts))
+    return signature_text(parts)
 
 
 def score_judgments(

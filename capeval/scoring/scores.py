@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, Field
 
 from capeval.schema import ELEMENT_TYPES, Frozen, Usage
 from capeval.scoring.counts import GROUPS, MEASURES, WAYS
-from capeval.scoring.verdicts import Signature, unlikeness
+from capeval.scoring.verdicts import signature_parts, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
@@ -123,12 +123,8 @@ def bucket_rows(overall: ByType[Any], by: ByWay[Any]) -> list[dict[str, Any]]:
     ]
 
 
-class Bucket(ByType[TypeScores]):
-    """One bucket of videos: all elements pooled, and each type."""
-
-
-class Breakdown(ByWay[Bucket]):
-    """The buckets of every way to group videos; empty buckets are left out."""
+Bucket = ByType[TypeScores]
+Breakdown = ByWay[Bucket]
 
 
 class Counts(Frozen):
@@ -142,12 +138,7 @@ class Counts(Frozen):
     captioned: int
     scored: int
     unscored: int
-    empty: int = 0
-
-    @model_serializer(mode="wrap")
-    def _without_zero(self, serialize: SerializerFunctionWrapHandler) -> dict[str, int]:
-        value: dict[str, int] = serialize(self)
-        return value if self.empty else {k: n for k, n in value.items() if k != "empty"}
+    empty: int = Field(0, exclude_if=lambda count: not count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +363,7 @@ def score_sentence(scores: Scores, several: str = "") -> str:
     counts, f1 = scores.counts, scores.overall.all.f1
     if not counts.scored:
         return f"none of {counted(counts.captioned, 'caption')} was scored."
-    judge = one_line(Signature.parse(scores.signature).get("judge") or "an unknown judge")
+    judge = one_line(signature_parts(scores.signature)["judge"])
     if scores.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"

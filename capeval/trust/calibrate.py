@@ -38,7 +38,7 @@ from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.known_agreement import Agreement, store_agreement
 from capeval.scoring.scores import ByType, Estimate
-from capeval.scoring.verdicts import JudgeIdentity, Signature
+from capeval.scoring.verdicts import JudgeIdentity, signature_parts
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
@@ -269,7 +269,7 @@ class Calibrated(Result, Frozen):
         # Recall where labels give nothing else.
         measure = "recall" if self.labels.scale == "binary" else "f1"
         one: CalibratedEstimate = getattr(self.overall.all, measure)
-        judge = one_line(Signature.parse(self.signature).get("judge") or "an unknown judge")
+        judge = one_line(signature_parts(self.signature)["judge"])
         return (
             f"{one_line(self.run)}: {_NAMES[measure]} {interval(one)} calibrated with "
             f"{self._labels} of {share(one.labelled, one.n)} videos; {percent(one.judge)} by "

@@ -6,10 +6,25 @@ import json
 
 from rich.console import Console
 
-from capeval.show.result import csv_text, rendered
+from capeval.show.result import Format, Result, csv_text
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
 
 HOSTILE = "[red]=x|y[/red]_\\&%${}#~^<script>\x1b[31m\n`@www.x://"
+
+
+class Shown(Result):
+    def __init__(self, *pages: Page) -> None:
+        self._pages = [*pages]
+
+    def headline(self) -> str:
+        return ""
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        return self._pages
+
+
+def rendered(pages: list[Page], form: Format) -> str:
+    return Shown(*pages).rendered(form)
 
 
 def printed(table: Table, width: int) -> str:
