@@ -130,11 +130,8 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     ('tuna', None)
     """
     name, _, rest = str(path).partition(":")
-    try:
-        if rest and not Path(path).exists() and (name in formats or Path(rest).exists()):
-            return name, Path(rest)
-    except (OSError, ValueError):
-        pass  # No file can have this name; reading it will say so.
+    if rest and not Path(path).exists() and (name in formats or Path(rest).exists()):
+        return name, Path(rest)
     return None, Path(path)
 
 

@@ -297,14 +297,8 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 
 
 def as_stored(value: Any) -> Any:
-    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
-
-    A value of another package can have keys that become equal, or contain itself.
-    """
-    try:
-        return json.loads(dumps(value))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`."""
+    return json.loads(dumps(value))
 
 
 def lines_hash(values: Iterable[object]) -> str:
@@ -373,12 +367,9 @@ def remove_empty(created: Iterable[Path]) -> None:
 def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
-    A link is followed: its target is written. InputError if that is a folder, or a device or pipe,
-    which must not be replaced by a file.
+    A link is followed: its target is written.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise InputError("is not a regular file; choose another to write to", file=path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

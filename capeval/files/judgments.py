@@ -56,13 +56,13 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
     return judgment.model_dump(mode="json")
 
 
-def unknown_video(index: str, known: Collection[str], *, file: Path, place: str = "") -> InputError:
+def unknown_video(index: str, known: Collection[str], *, file: Path) -> InputError:
     """Return the error about a verdict on a video that is not annotated."""
     return InputError(
         f"is unknown to the annotations{nearest(index, list(known))}; "
         "name the matching --annotations, or set ignore_unknown in capeval.toml to skip it",
         file=file,
-        where=f"{place}index {shown(index)}",
+        where=f"index {shown(index)}",
     )
 
 

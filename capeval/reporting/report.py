@@ -157,10 +157,7 @@ def _known(run: JudgedRun, on_notice: Notices) -> str:
 def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
     (first, one), *others = runs.items()
     for name, run in others:
-        # Equal annotations need not be hashed.
-        if run.annotations != one.annotations and (
-            annotations_hash(run.annotations) != annotations_hash(one.annotations)
-        ):
+        if annotations_hash(run.annotations) != annotations_hash(one.annotations):
             raise UsageError(
                 f"{first} and {name} have different annotations ({one.annotations_path}, "
                 f"{run.annotations_path}); make a report of each, or name one file for both with "

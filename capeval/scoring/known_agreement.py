@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from capeval.errors import CapevalError, InputError
-from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
+from capeval.errors import CapevalError
+from capeval.files.jsonl import dumps, json_records, validated, write_atomic
 from capeval.options import Notices
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import readable, why_left_out
@@ -122,10 +122,4 @@ def _key(one: Agreement) -> tuple[object, ...]:
 def _entries(file: Path) -> list[Agreement]:
     if not file.exists():
         return []
-    values = parse_json(read_text(file), file=file)
-    if not isinstance(values, list):
-        raise InputError("must be a JSON list", file=file)
-    return [
-        validated(Agreement, one, file=file, where=f"entry {number}")
-        for number, one in enumerate(values, start=1)
-    ]
+    return [validated(Agreement, one, file=file, where=place) for place, one in json_records(file)]

@@ -51,14 +51,7 @@ def stored_judgments(
     """
     known = {annotation.index: annotation for annotation in annotations}
     data = read_bytes(path)
-    start = data.lstrip(_BEFORE_JSON)
-    if start.startswith((b"[", b"{\n")):
-        if start.startswith(b"{"):
-            raise InputError(
-                "is one JSON object over several lines, perhaps a scores.json; name a "
-                "judgments.jsonl, a judged run, or a TUNA result file",
-                file=path,
-            )
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):  # after a byte order mark
         judgments: Sequence[Judgment] = load_tuna_results(
             path, text_in(data, path), annotations, ignore_unknown=ignore_unknown
         )
@@ -87,10 +80,6 @@ def stored_judgments(
             file=path,
         )
     return judgments
-
-
-_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-"""A byte order mark and blanks."""
 
 
 def in_force(judgment: Judgment, changed: str | None, repeats: int) -> Judgment:
