@@ -15,7 +15,6 @@ from capeval.scoring.verdicts import signature_parts, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
-    billions,
     hundredths,
     interval,
     percent,
@@ -224,8 +223,8 @@ class ScoreRow:
 
     `cells` are the means of videos by place, those of a paper with n = 0, or the accuracies of
     questions; then `captioned` counts the questions. Only rows with a rank can have the best
-    numbers marked. Unknown values are None. `parameters` are in billions. `group` is "diagnostic"
-    for a run that saw less than the video, and "baseline" for no model; neither has a rank.
+    numbers marked. Unknown values are None. `group` is "diagnostic" for a run that saw less than
+    the video, and "baseline" for no model; neither has a rank.
     """
 
     name: str
@@ -238,7 +237,6 @@ class ScoreRow:
     rank: int | None = None
     model: str | None = None
     frames: str | None = None
-    parameters: float | None = None
     path: Path | None = None
     group: Literal["", "diagnostic", "baseline"] = ""
 
@@ -464,7 +462,6 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
 
-_PARAMETERS = Kind(billions)
 LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
 """What the columns of these tables mean, by key."""
 
@@ -485,7 +482,6 @@ def about_rows(
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
         (_run(published=published), [row.name for row in rows]),
         (Column("Frames", words=True, kind=LINE, key="frames"), [row.frames for row in rows]),
-        (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), captioned),
         (Column("Scored", kind=SHARE, key="scored"), scored),
         (Column("Empty", kind=COUNT, key="empty"), empty),
