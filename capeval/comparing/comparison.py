@@ -19,8 +19,10 @@ from capeval.scoring.scores import (
     BASELINE_NOTE,
     FEW_VIDEOS_NOTE,
     NO_INTERVAL_NOTE,
+    ByMeasure,
     ByType,
     ByWay,
+    OverVideos,
     bucket_rows,
     is_narrow,
 )
@@ -91,13 +93,7 @@ class Difference(Frozen):
     p: float | None
 
 
-class TypeDifference(Frozen):
-    """Differences of one type in one bucket, over `n` videos."""
-
-    precision: Difference
-    recall: Difference
-    f1: Difference
-    n: int
+TypeDifference = OverVideos[Difference]
 
 
 class BucketDifference(ByType[TypeDifference]):
@@ -114,19 +110,14 @@ Differences = ByWay[BucketDifference]
 
 
 class Move(Frozen):
-    """One measure of one video in both runs."""
+    """One measure of one video in both runs, all elements pooled."""
 
     first: float
     second: float
     value: float
 
 
-class VideoMove(Frozen):
-    """One video in both runs, all elements pooled."""
-
-    precision: Move
-    recall: Move
-    f1: Move
+VideoMove = ByMeasure[Move]
 
 
 class Flip(Frozen):

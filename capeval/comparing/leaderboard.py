@@ -54,14 +54,11 @@ from capeval.scoring.scores import (
     places_of,
     score_tables,
 )
-from capeval.scoring.verdicts import signature_parts, snapshots_notice
+from capeval.scoring.verdicts import VERSION, signature_parts, snapshots_notice
 from capeval.show.numbers import interval, percent, share
 from capeval.show.result import Output
 from capeval.show.table import Page, Table
 from capeval.text import one_line
-
-_COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
-"""The parts of the signature that the runs of a section share."""
 
 
 @declares
@@ -171,8 +168,9 @@ def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
 
 
 def _compared(run: JudgedRun) -> dict[str, str]:
+    """Return the parts of the signature that the runs of a section share."""
     parts = signature_parts(run.scores.signature)
-    return {name: parts[name] for name in _COMPARED if name in parts}
+    return {name: part for name, part in parts.items() if name != VERSION}
 
 
 def _name(run: JudgedRun) -> str:

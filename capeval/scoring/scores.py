@@ -56,13 +56,21 @@ class Estimate(Frozen):
     high: float | None = None
 
 
-class TypeScores(Frozen):
-    """Precision, recall and F1 of one type in one bucket, over `n` videos."""
+class ByMeasure(Frozen, Generic[T]):
+    """One value for each measure."""
 
-    precision: Estimate
-    recall: Estimate
-    f1: Estimate
+    precision: T
+    recall: T
+    f1: T
+
+
+class OverVideos(ByMeasure[T], Generic[T]):
+    """The values of one type in one bucket, over `n` videos."""
+
     n: int
+
+
+TypeScores = OverVideos[Estimate]
 
 
 class ByType(Frozen, Generic[T]):

@@ -37,7 +37,7 @@ from capeval.schema import RELATIONS, Annotation, Frozen, LabelScale, Relations
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.known_agreement import Agreement, store_agreement
-from capeval.scoring.scores import ByType, Estimate
+from capeval.scoring.scores import ByMeasure, ByType, Estimate
 from capeval.scoring.verdicts import JudgeIdentity, signature_parts
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result
@@ -248,12 +248,7 @@ class CalibratedEstimate(Estimate):
     reason: str | None
 
 
-class CalibratedScores(Frozen):
-    """The measures of one type of element."""
-
-    precision: CalibratedEstimate
-    recall: CalibratedEstimate
-    f1: CalibratedEstimate
+CalibratedScores = ByMeasure[CalibratedEstimate]
 
 
 class Calibrated(Result, Frozen):

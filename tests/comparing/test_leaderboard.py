@@ -54,9 +54,7 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     code, out, err = typed()
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert ["1", "good", "2fps", "10/10", "0", "100.0", "100.0"] in [
-        line[:7] for line in lines
-    ]
+    assert ["1", "good", "2fps", "10/10", "0", "100.0", "100.0"] in [line[:7] for line in lines]
     assert {line[-1] for line in lines if line[:1] in (["1"], ["2"], ["3"])} == {"2.0"}
     assert [line[1] for line in lines if line[:1] in (["1"], ["2"], ["3"])] == [
         "good",
