@@ -400,8 +400,7 @@ def has_reasoning(text: str) -> bool:
 
 def load_captions(path: Path) -> tuple[Caption, ...]:
     """Return the captions of a run's file, in its order, without an incomplete last line."""
-    lines = ((f"line {n}", value) for n, value in numbered_lines(path))
-    return validated_records(Caption, lines, file=path)
+    return validated_records(Caption, numbered_lines(path), file=path)
 
 
 def known_captions(

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Literal
 from rich.cells import cell_len
 from rich.console import Console
 
-from capeval.errors import UsageError
 from capeval.files.jsonl import dumps, printable_json
 from capeval.files.tables import csv_of_rows, escape
 from capeval.show.table import LONGEST, Page, Row, Shown, Table, as_text, one_screen, print_pages
@@ -88,11 +87,9 @@ class Result(ABC):
         return as_text(pages, headline=self.headline())
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas DataFrame; UsageError if pandas is not installed."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise UsageError("to_frame needs pandas: pip install pandas") from None
+        """Return the records as a pandas DataFrame."""
+        import pandas as pd
+
         return pd.DataFrame(self.records())
 
     def __str__(self) -> str:

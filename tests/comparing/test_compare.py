@@ -298,7 +298,6 @@ GATE_MISTAKES = ["f1", "f2=-1", "sound.f1=-1", "f1=nan", "f1=-101"]
             (["old", "new", "--fail-under", text], f"--fail-under: {text!r} must be like f1=-0.5")
             for text in GATE_MISTAKES
         ),
-        (["old", "new", "--fail-under=f1=0", "--fail-under=all.f1=1"], "f1 is named twice"),
         *(
             (["old", "new", f"--min-coverage={text}"], f"--min-coverage: {text!r} must be a share")
             for text in ("some", "%", "101%", "-1", "0.99", "nan%", "9e1%")
