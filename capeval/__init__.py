@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from capeval.schema import Annotation as Annotation
     from capeval.schema import Caption as Caption
     from capeval.schema import Judgment as Judgment
-    from capeval.scoring import Scores as Scores
     from capeval.scoring.score import score as score
+    from capeval.scoring.scores import Scores as Scores
     from capeval.trust.calibrate import calibrate as calibrate
     from capeval.trust.probe import Probing as Probing
     from capeval.trust.probe import probe as probe
@@ -99,7 +99,7 @@ _HOMES = {
     "capeval.reporting.plot": "plot",
     "capeval.reporting.report": "report",
     "capeval.schema": "Annotation Caption Judgment",
-    "capeval.scoring": "Scores",
+    "capeval.scoring.scores": "Scores",
     "capeval.scoring.score": "score",
     "capeval.trust.calibrate": "calibrate",
     "capeval.trust.probe": "Probing probe probe_async",

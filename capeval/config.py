@@ -137,8 +137,6 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=file) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid TOML: {error}", file=file) from None
     for name in content:
@@ -176,10 +174,8 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def packaged(name: str) -> Path:
     """Return the folder `prompts` or `annotations` of this installation."""
-    for root in (_PACKAGE / "_packaged", _PACKAGE.parent):
-        if (root / name).is_dir():
-            return root / name
-    raise InputError("is missing from this installation; install capeval again", file=name)
+    inside = _PACKAGE / "_packaged" / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name
 
 
 def sample_folder() -> Path:

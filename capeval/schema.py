@@ -24,6 +24,13 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
+
+class Frozen(BaseModel):
+    """A frozen model that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 # ---- Annotated videos: events in order of time, each with its visual elements (TUNA, 3.1) --------
 
 
@@ -162,7 +169,7 @@ def endpoint_name(base_url: str) -> str:
     return "openai" if host == "api.openai.com" else "other"
 
 
-class Usage(BaseModel):
+class Usage(Frozen):
     """Tokens and calls, in the endpoint's own count; adds with `+`.
 
     `cached_tokens` is the part of `input_tokens` that the provider billed as a prompt-cache hit.
@@ -170,8 +177,6 @@ class Usage(BaseModel):
     >>> Usage(calls=1, input_tokens=10) + Usage(calls=1, input_tokens=5, output_tokens=2)
     Usage(calls=2, input_tokens=15, cached_tokens=0, output_tokens=2)
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     calls: int = Field(default=0, ge=0)
     input_tokens: int = Field(default=0, ge=0)
@@ -187,10 +192,6 @@ class Usage(BaseModel):
         )
 
 
-class _Noun(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 def _is_none(value: Any) -> bool:
     return value is None
 
@@ -198,7 +199,7 @@ def _is_none(value: Any) -> bool:
 Explanations = tuple[tuple[str, ...], ...] | None
 
 
-class Verdict(_Noun):
+class Verdict(Frozen):
     """One complete repeat of a judge on one caption.
 
     `matches[i]` is the reference event (from 1) of `candidate_events[i]`, or None;
@@ -214,7 +215,7 @@ class Verdict(_Noun):
     notes: tuple[str, ...] = ()
 
 
-class Provenance(_Noun):
+class Provenance(Frozen):
     """The judge, and the snapshots that answered, as the endpoint named them.
 
     `left_off` are the request parameters that the endpoint does not accept.
@@ -261,7 +262,7 @@ class Inputs:
     reference: str
 
 
-class _Judged(_Noun):
+class _Judged(Frozen):
     index: str
     inputs: Inputs | None = None
     """None if the verdicts were made elsewhere."""
@@ -407,14 +408,12 @@ def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
     return tags
 
 
-class Question(BaseModel):
+class Question(Frozen):
     """A question with 2 to 26 options, of which one is right; its id is unique in its benchmark.
 
     `video` may have folders, and a suffix. A line of responses.jsonl has the tags, the benchmark's
     own fields, beside its own, so they cannot be called like a field of `Response`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Name
     benchmark: Text = "own"
@@ -445,14 +444,12 @@ Nats = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 TokenCount = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 
 
-class Likelihoods(BaseModel):
+class Likelihoods(Frozen):
     """Summed negative log-likelihoods of each option in nats, and its number of tokens.
 
     `symbol` scores the option's symbol, `symbol_text` the symbol with the text, `text` the text
     alone; `tokens` has the same names.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     symbol: tuple[Nats, ...]
     symbol_text: tuple[Nats, ...]

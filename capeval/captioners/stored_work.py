@@ -272,11 +272,10 @@ class StoredWork(
         for name in self.names:
             for shard in (None, *shards_in(self.run.path)):
                 file = file_of(self.run.path, name, shard)
-                for number, value in numbered_lines(file):
+                for where, value in numbered_lines(file):
                     try:
                         stored.append(self.read(value, expected))
                     except InputError as error:
-                        where = f"line {number}"
                         raise InputError(
                             error.message, file=file, where=where, field=error.field
                         ) from None

@@ -48,8 +48,15 @@ from capeval.options import (
     takes,
 )
 from capeval.schema import RELATIONS, Annotation, Scored, Verdict
-from capeval.scoring import GROUPS, MEASURES, measures
-from capeval.scoring.counts import Membership, arrays_of, by_way, memberships
+from capeval.scoring.counts import (
+    GROUPS,
+    MEASURES,
+    Membership,
+    arrays_of,
+    by_way,
+    measures,
+    memberships,
+)
 from capeval.scoring.judged_run import JudgedRun, load_judged_runs
 from capeval.scoring.scores import by_type
 from capeval.scoring.verdicts import unlikeness
@@ -427,14 +434,8 @@ def _read_gates(texts: Sequence[str]) -> _Gates:
                 f"{', '.join(MEASURES)}, alone or after one of "
                 f"{', '.join(f'{group}.' for group in GROUPS)}, and points from -100 to 100"
             )
-        if gate in gates:
-            raise UsageError(f"--fail-under: {_gate_name(*gate)} is named twice")
         gates[gate] = float(points)
     return gates
-
-
-def _gate_name(group: str, measure: str) -> str:
-    return measure if group == "all" else f"{group}.{measure}"
 
 
 def _gate_result(found: Comparison, group: str, measure: str, least: float) -> GateResult:
@@ -448,7 +449,7 @@ def _gate_result(found: Comparison, group: str, measure: str, least: float) -> G
         size = beside_limit(abs(value), abs(least))
         way = "below" if value < 0 else "above"
         sentence = f"{what} of {second} is {size} points {way} {first}"
-    name = _gate_name(group, measure)
+    name = measure if group == "all" else f"{group}.{measure}"
     return GateResult(
         gate=name,
         value=value,

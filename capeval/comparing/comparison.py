@@ -13,20 +13,20 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from capeval.schema import ELEMENT_TYPES, RELATIONS, ElementType, Relation
-from capeval.scoring import FEWEST_VIDEOS, GROUPS, MEASURES
-from capeval.scoring.counts import WAYS
+from capeval.schema import ELEMENT_TYPES, RELATIONS, ElementType, Frozen, Relation
+from capeval.scoring.counts import GROUPS, MEASURES, WAYS
 from capeval.scoring.scores import (
     BASELINE_NOTE,
     FEW_VIDEOS_NOTE,
     NO_INTERVAL_NOTE,
+    ByMeasure,
     ByType,
     ByWay,
-    ResultModel,
+    OverVideos,
     bucket_rows,
     is_narrow,
 )
-from capeval.scoring.verdicts import Signature
+from capeval.scoring.verdicts import signature_parts
 from capeval.show.numbers import (
     letter_of,
     p_equation,
@@ -39,7 +39,7 @@ from capeval.show.numbers import (
     tenths,
     thousands,
 )
-from capeval.show.result import Format, Result, rendered
+from capeval.show.result import Format, Result, as_latex
 from capeval.show.table import (
     COUNT,
     P_VALUE,
@@ -51,6 +51,7 @@ from capeval.show.table import (
     Table,
     columns,
 )
+from capeval.stats.values import FEWEST_VIDEOS
 from capeval.text import counted, one_line
 
 MOST = 5
@@ -77,7 +78,7 @@ _OF_A_VIDEO = 2
 # ---- Fields -------------------------------------------------------------------------------------
 
 
-class Difference(ResultModel):
+class Difference(Frozen):
     """The means of two runs over the same videos, and their difference.
 
     `low` and `high` are the 95% interval of `value`; `p` is two-sided and not adjusted. A value
@@ -92,13 +93,7 @@ class Difference(ResultModel):
     p: float | None
 
 
-class TypeDifference(ResultModel):
-    """Differences of one type in one bucket, over `n` videos."""
-
-    precision: Difference
-    recall: Difference
-    f1: Difference
-    n: int
+TypeDifference = OverVideos[Difference]
 
 
 class BucketDifference(ByType[TypeDifference]):
@@ -111,27 +106,21 @@ class BucketDifference(ByType[TypeDifference]):
     p_adjusted: float | None
 
 
-class Differences(ByWay[BucketDifference]):
-    """The buckets of every way to group videos; empty buckets are left out."""
+Differences = ByWay[BucketDifference]
 
 
-class Move(ResultModel):
-    """One measure of one video in both runs."""
+class Move(Frozen):
+    """One measure of one video in both runs, all elements pooled."""
 
     first: float
     second: float
     value: float
 
 
-class VideoMove(ResultModel):
-    """One video in both runs, all elements pooled."""
-
-    precision: Move
-    recall: Move
-    f1: Move
+VideoMove = ByMeasure[Move]
 
 
-class Flip(ResultModel):
+class Flip(Frozen):
     """An element whose verdicts differ between the two runs."""
 
     index: str
@@ -147,7 +136,7 @@ Transitions = dict[Relation, dict[Relation, int]]
 """Counts by the first run's verdict, then the second's; the diagonal is unchanged verdicts."""
 
 
-class Flips(ResultModel):
+class Flips(Frozen):
     """How verdicts changed, over the elements of `videos` paired videos with the same annotation.
 
     `counts` are by "all" and by type of element.
@@ -158,7 +147,7 @@ class Flips(ResultModel):
     elements: tuple[Flip, ...]
 
 
-class PairDifference(ResultModel):
+class PairDifference(Frozen):
     """Two of several runs: the difference of overall F1; `p_adjusted` by Holm over all pairs."""
 
     first: str
@@ -170,14 +159,14 @@ class PairDifference(ResultModel):
     p_adjusted: float
 
 
-class LeftOut(ResultModel):
+class LeftOut(Frozen):
     """A video scored in this run that is not paired because of another run."""
 
     index: str
     reason: str
 
 
-class Side(ResultModel):
+class Side(Frozen):
     """One run: its coverage, and which of its scored videos were left out of the comparison.
 
     `baseline` is whether a baseline judged it, `mean_words` the mean number of words of the paired
@@ -204,7 +193,7 @@ class Contender(Side):
     cluster: int
 
 
-class GateResult(ResultModel):
+class GateResult(Frozen):
     """One gate: `value` (points, or percent for coverage) must be at least `at_least`.
 
     A missing value is None and fails. `message` is the result in words.
@@ -220,7 +209,7 @@ class GateResult(ResultModel):
 # ---- Results ------------------------------------------------------------------------------------
 
 
-class _Compared(Result, ResultModel):
+class _Compared(Result, Frozen):
     """Shared by `Comparison` and `Matrix`.
 
     Attributes
@@ -249,7 +238,7 @@ class _Compared(Result, ResultModel):
         # A paper may show one table alone: every caption names the runs and the measurement.
         whose = f"{_names(self.sides)}; " if len(self.sides) == 2 else ""
         about = whose + _measurement(self.sides)
-        return rendered([replace(page, about=about) for page in self.pages(full=True)], form)
+        return as_latex([replace(page, about=about) for page in self.pages(full=True)])
 
     def failures(self) -> list[str]:
         return [f"gate failed: {gate.message}" for gate in self.gates if not gate.passed]
@@ -494,7 +483,7 @@ def _names(sides: Sequence[Side]) -> str:
 
 
 def _measurement(runs: Sequence[Side]) -> str:
-    signatures = [Signature.parse(run.signature) for run in runs]
+    signatures = [signature_parts(run.signature) for run in runs]
     parts = []
     for name in ("judge", "prompts", "reasoning", "data"):
         values = dict.fromkeys(one_line(of.get(name) or "unknown") for of in signatures)

@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.comparing.sections import (
     LEAST_SCORED,
     VIEWS_OF,
@@ -25,7 +24,6 @@ from capeval.comparing.sections import (
     standing,
     with_ranks,
 )
-from capeval.config import config_file
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.mcq.grades import find_grades
@@ -42,27 +40,25 @@ from capeval.options import (
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_judges, readable
 from capeval.runs.sources import annotations_file, annotations_of, run_around
-from capeval.scoring import Estimate, Signature, TypeScores
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import (
     BASELINE_NOTE,
     LEGEND,
     OVERALL,
     VIEWS,
+    Estimate,
     Place,
     ScoreRow,
+    TypeScores,
     over_videos,
     places_of,
     score_tables,
 )
-from capeval.scoring.verdicts import snapshots_notice
+from capeval.scoring.verdicts import VERSION, signature_parts, snapshots_notice
 from capeval.show.numbers import interval, percent, share
 from capeval.show.result import Output
 from capeval.show.table import Page, Table
 from capeval.text import one_line
-
-_COMPARED = ("capeval", "judge", "prompts", "reasoning", "repeats", "avg", "data")
-"""The parts of the signature that the runs of a section share."""
 
 
 @declares
@@ -129,7 +125,6 @@ def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
 
 def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
     runs, left = Path(o.runs), list[Unread]()
-    catalogue = read_catalogue(config_file())
     every = [] if o.judged_runs else [run.path for run in RunFolder.all(runs)]
     judged = [*readable(lambda path: RunFolder(path).judges(), every, left)]
     read = read_runs(
@@ -144,7 +139,7 @@ def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
         settings = one.scores.settings
         key = (*_compared(one).items(), settings["data"], settings["baseline"])
         groups.setdefault(key, []).append(one)
-    sections = [_caption_section(members, catalogue) for members in groups.values()]
+    sections = [*map(_caption_section, groups.values())]
     sections.sort(
         key=lambda s: (not s.headline, s.shared["baseline"], -len(s.entries), s.page.signatures)
     )
@@ -173,15 +168,16 @@ def _annotations(path: Path, fallback: str | Path | None) -> str | Path | None:
 
 
 def _compared(run: JudgedRun) -> dict[str, str]:
-    parts = dict(Signature.parse(run.scores.signature).parts)
-    return {name: parts[name] for name in _COMPARED if name in parts}
+    """Return the parts of the signature that the runs of a section share."""
+    parts = signature_parts(run.scores.signature)
+    return {name: part for name, part in parts.items() if name != VERSION}
 
 
 def _name(run: JudgedRun) -> str:
     return run.name if run.run else run.file.parent.absolute().name
 
 
-def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, ModelEntry]) -> Section:
+def _caption_section(members: Sequence[JudgedRun]) -> Section:
     compared, settings = _compared(members[0]), members[0].scores.settings
     shared = {name: one_line(part) for name, part in compared.items()}
     baseline = settings["baseline"] is True
@@ -192,7 +188,6 @@ def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, Model
             run.scores,
             model=run.model,
             frames=run.frames or _policy(run),
-            parameters=_parameters(run.model, catalogue),
             path=run.file.parent,
         )
         for run in members
@@ -245,15 +240,6 @@ def _policy(run: JudgedRun) -> str | None:
     policies = {one.get("policy") if isinstance(one, dict) else None for one in frames}
     policy = policies.pop() if len(policies) == 1 else None
     return policy if isinstance(policy, str) else None
-
-
-def _parameters(model: str | None, catalogue: Mapping[str, ModelEntry]) -> float | None:
-    """Return a model's parameters in billions, by its name or hub id; None if unknown."""
-    wanted = (model or "").removeprefix("hf:")
-    if wanted in catalogue:
-        return catalogue[wanted].parameters
-    hubs = (entry for entry in catalogue.values() if entry.hub)
-    return next((e.parameters for e in hubs if str(e.hub).lower() == wanted.lower()), None)
 
 
 def _order(row: ScoreRow) -> tuple[float, float]:

@@ -128,7 +128,7 @@ class FilterWork(ResumableTask[RowPlan, Stored[VideoRow]]):
         if not self.videos.files:
             raise InputError("has no videos, such as .mp4 files", file=self.folder)
         lines = numbered_lines(self.file)
-        read = [validated(VideoRow, it, file=self.file, where=f"line {at}") for at, it in lines]
+        read = [validated(VideoRow, it, file=self.file, where=where) for where, it in lines]
         hashes = {line["video"]: line["hashes"] for line in whole_lines(self.hashes)}
         stored = {it.video: it.but(hashes=it.hashes or hashes.get(it.video, "")) for it in read}
         rows: list[VideoRow] = []

@@ -46,8 +46,8 @@ from capeval.options import (
 from capeval.rating.human_scores import annotated, from_labels, is_comparable
 from capeval.runs.resolve import find_metric
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
-from capeval.scoring import Signature
 from capeval.scoring.known_agreement import Agreement, store_agreement
+from capeval.scoring.verdicts import signature_text
 from capeval.stats.values import CONFIDENCE
 from capeval.text import shown
 from capeval.version import __version__
@@ -305,7 +305,7 @@ def _correlated(o: CorrelateOptions, read: CorrelationInputs, settings: Analysis
         warnings=(*warnings, *(one for _, _, more in found for one in more)),
         inputs=inputs,
         published=PUBLISHED if o.published else (),
-        signature=str(Signature.of(signature)),
+        signature=signature_text(signature),
     )
     videos = {both.human: both.design.videos for both in joined}
     for judge in sources.judges:

@@ -22,8 +22,8 @@ from capeval.correlation.fields import (
     Raters,
     notice_lines,
 )
+from capeval.schema import Frozen
 from capeval.scoring.known_agreement import HUMAN_WORDS
-from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import bounded, thousands, whole_percent
 from capeval.show.result import Result
 from capeval.show.table import (
@@ -89,7 +89,7 @@ _VALUES: tuple[tuple[Column, Callable[[Correlation], Any]], ...] = (
 )
 
 
-class Correlations(Result, ResultModel):
+class Correlations(Result, Frozen):
     """The content of `correlations.json`."""
 
     screen: ClassVar = 60

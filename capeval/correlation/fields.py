@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import Field
 
 from capeval.files.annotations import hint_of
+from capeval.schema import Frozen
 from capeval.scoring.known_agreement import HUMAN_WORDS
-from capeval.scoring.scores import ResultModel
 from capeval.stats.values import UPPER, Coefficient, GroupingName
 from capeval.text import counted, listed
 
@@ -19,7 +19,7 @@ from capeval.text import counted, listed
 _NAMED = 3
 
 
-class Notice(ResultModel):
+class Notice(Frozen):
     """Something that was left out or is doubtful.
 
     Attributes
@@ -108,21 +108,21 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """The sentence of each kind."""
 
 
-class Groups(ResultModel):
+class Groups(Frozen):
     """How many groups have a value, and how many are dropped because they have none."""
 
     used: int
     dropped: int
 
 
-class Ties(ResultModel):
+class Ties(Frozen):
     """Shares of tied pairs."""
 
     metric: float | None
     human: float | None
 
 
-class Correlation(ResultModel):
+class Correlation(Frozen):
     """One metric compared with human ratings, by one statistic and grouping.
 
     Attributes
@@ -151,7 +151,7 @@ class Correlation(ResultModel):
     cluster: int | None = None
 
 
-class ComparisonResult(ResultModel):
+class ComparisonResult(Frozen):
     """Two metrics (first − second), with p before and after adjustment for multiple tests."""
 
     first: str
@@ -170,7 +170,7 @@ class ComparisonResult(ResultModel):
     reason: str | None = None
 
 
-class ClassResult(ResultModel):
+class ClassResult(Frozen):
     """Precision, recall and F1 of one label."""
 
     precision: float | None
@@ -179,7 +179,7 @@ class ClassResult(ResultModel):
     support: float
 
 
-class ElementTable(ResultModel):
+class ElementTable(Frozen):
     """The agreement of two sets of labels of the same elements; rows of `confusion` are `truth`.
 
     Attributes
@@ -200,7 +200,7 @@ class ElementTable(ResultModel):
     tied: int = 0
 
 
-class Elements(ResultModel):
+class Elements(Frozen):
     """Labels of elements.
 
     Attributes
@@ -217,7 +217,7 @@ class Elements(ResultModel):
     tables: tuple[ElementTable, ...] = ()
 
 
-class CeilingResult(ResultModel):
+class CeilingResult(Frozen):
     """How well each rater agrees with the others' aggregated score, and the mean over raters.
 
     It is computed on the captions of the `results` of the same human score. It is not an upper
@@ -233,7 +233,7 @@ class CeilingResult(ResultModel):
     each: dict[str, float | None] = Field(default_factory=dict)
 
 
-class Raters(ResultModel):
+class Raters(Frozen):
     """The human raters: how ratings are aggregated, how raters agree, and the human ceilings."""
 
     names: tuple[str, ...]
@@ -243,7 +243,7 @@ class Raters(ResultModel):
     ceiling: tuple[CeilingResult, ...] = ()
 
 
-class Published(ResultModel):
+class Published(Frozen):
     """A published row, for reference; capeval computes only the intervals, from its n."""
 
     metric: str

@@ -27,7 +27,7 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import attempt, find_judgments
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
 from capeval.schema import Annotation, Caption, Judgment, Scored, element_ids
-from capeval.scoring import MEASURES, AnnotationArrays, measures
+from capeval.scoring.counts import MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import signature_of
 from capeval.scoring.verdicts import judged_by, snapshots_notice, stored_judgments
 from capeval.stats.correlation import Design

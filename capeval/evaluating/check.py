@@ -29,13 +29,7 @@ from capeval.text import complaints, counted, nearest, shown
 # Limits warnings; all problems are always printed.
 _MOST = 15
 _MEAN = Kind(tenths)
-_MEASURES = {
-    "seconds": "Seconds",
-    "events": "Events",
-    "elements": "Elements",
-    "elements_per_event": "Elements per event",
-    "tokens": "Tokens",
-}
+_MEANS = ("Seconds", "Events", "Elements", "Elements per event", "Tokens")
 
 
 @declares
@@ -84,19 +78,15 @@ def check(o: CheckSetOptions) -> SetCheck:
     return check_annotations(path, seconds)
 
 
-def _means(totals: Totals) -> dict[str, Any]:
-    return {"videos": totals.videos, **totals.means()}
-
-
 def _statistics(found: SetCheck) -> Page:
     sizes = Table(
         "",
-        columns("Group", ("Videos", COUNT), *((name, _MEAN) for name in _MEASURES.values())),
+        columns("Group", ("Videos", COUNT), *((name, _MEAN) for name in _MEANS)),
         note="Means per video; tokens are words and punctuation marks of the events."
         + ("" if found.total.timed else " Seconds: with --videos."),
     )
     for name, group in _groups(found).items():
-        sizes.rows.append([name, group.videos, *group.means().values()])
+        sizes.rows.append([name, *group.means().values()])
     types = Table(
         "Elements",
         columns(
@@ -169,10 +159,13 @@ class Totals:
         self.tokens += tokens
 
     def means(self) -> dict[str, float | None]:
+        """Return the number of videos, and means."""
+
         def per(total: float, count: int) -> float | None:
             return total / count if count else None
 
         return {
+            "videos": self.videos,
             "seconds": per(self.seconds, self.timed),
             "events": per(self.events, self.videos),
             "elements": per(self.elements, self.videos),
@@ -217,9 +210,9 @@ class SetCheck(Result):
             "file": str(self.file),
             "problems": [asdict(one) for one in self.problems],
             "warnings": [asdict(one) for one in self.warnings],
-            "total": _means(self.total),
-            "visual_characteristic": {n: _means(of) for n, of in self.characteristics.items()},
-            "domain": {name: _means(of) for name, of in self.domains.items()},
+            "total": self.total.means(),
+            "visual_characteristic": {n: of.means() for n, of in self.characteristics.items()},
+            "domain": {name: of.means() for name, of in self.domains.items()},
             "types": {
                 kind: {str(weight): self.weights[kind, weight] for weight in (1, 2, 3)}
                 for kind in ELEMENT_TYPES

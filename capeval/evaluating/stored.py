@@ -13,9 +13,9 @@ from capeval.errors import CapevalError
 from capeval.llm.cache import STATE_NAMES, CacheInfo, ReplyCache
 from capeval.options import FilePath, command, declares, runs_option, takes
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.scoring import Estimate
+from capeval.schema import Frozen
 from capeval.scoring.judged_run import load_judged
-from capeval.scoring.scores import Counts, ResultModel
+from capeval.scoring.scores import Counts, Estimate
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.show.table import INTERVAL, SHARE, Kind, Page, Table, columns
@@ -33,7 +33,7 @@ class RunsOptions:
     runs: FilePath = runs_option()
 
 
-class StoredRun(ResultModel):
+class StoredRun(Frozen):
     """One judge's verdicts on a run: the date of the newest, and the size of the judge's folder.
 
     For an unjudged run, they are the captions' date and the run's size. Where the scores cannot be

@@ -33,7 +33,6 @@ from capeval.files.jsonl import (
     json_records,
     lines_hash,
     numbered_lines,
-    reading,
     validated_records,
     why_missing,
 )
@@ -82,8 +81,7 @@ def load_video_list(path: Path) -> tuple[Video, ...]:
     if not file.exists():
         how = f"capeval annotate filter {file.parent}"
         raise InputError(f"does not exist; to make it: {how}", file=file)
-    records = ((f"line {number}", line) for number, line in numbered_lines(file))
-    videos: tuple[_Listed, ...] = validated_records(_Listed, records, file=file)
+    videos: tuple[_Listed, ...] = validated_records(_Listed, numbered_lines(file), file=file)
     found = tuple(video for video in videos if video.keep)
     if not found:
         raise InputError(f"keeps none of its {counted(len(videos), 'video')}; see keep", file=file)
@@ -130,11 +128,8 @@ def split_format(path: Path | str, formats: Container[str] = FORMATS) -> tuple[s
     ('tuna', None)
     """
     name, _, rest = str(path).partition(":")
-    try:
-        if rest and not Path(path).exists() and (name in formats or Path(rest).exists()):
-            return name, Path(rest)
-    except (OSError, ValueError):
-        pass  # No file can have this name; reading it will say so.
+    if rest and not Path(path).exists() and (name in formats or Path(rest).exists()):
+        return name, Path(rest)
     return None, Path(path)
 
 
@@ -203,8 +198,7 @@ def is_benchmark(folder: Path) -> bool:
 
 def tables_of(folder: Path, name: str) -> list[Path]:
     """Return the parquet files of `ANNOTATIONS` or `QUESTIONS` in a folder with the benchmark's."""
-    with reading():
-        files = sorted((folder / _PARTS[name]).glob("*.parquet"))
+    files = sorted((folder / _PARTS[name]).glob("*.parquet"))
     if not files:
         raise InputError(f"has no {_PARTS[name]}/*.parquet", file=folder)
     return files
@@ -260,7 +254,7 @@ def videos_of(folder: Path) -> Path:
         raise InputError(f"has neither {VIDEOS}/ nor {_ARCHIVE}", file=folder)
     unpacked = folder / f".{VIDEOS}.unpacking"
     # Another process may need the videos too, and a killed one leaves a part of them.
-    with reading(), FileLock(folder / f".{VIDEOS}.lock"):
+    with FileLock(folder / f".{VIDEOS}.lock"):
         if videos.is_dir():
             return videos
         shutil.rmtree(unpacked, ignore_errors=True)

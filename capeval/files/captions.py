@@ -4,7 +4,7 @@ Files of other programs are recognised by their fields and joined to the annotat
 
 - VLMEvalKit's predictions have `index`, `video` and `prediction`; the index numbers the rows.
 - lmms-eval's logs have `doc_id` and replies in `filtered_resps` or `resps`, nested or (since 0.7)
-  flat; version 0.2 wrote one object with a list `logs`.
+  flat.
 - TUNA's converter of predictions writes `{row number: caption}` where its evaluation expects
   `{index: caption}`, and NaN for a missing caption.
 
@@ -55,8 +55,6 @@ optional.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
 # Spreadsheet programs turn a caption that begins with =, +, - or @ into one of these.
 _BROKEN_FORMULAS = {"#NAME?", "#VALUE!", "#REF!", "#NULL!", "#NUM!", "#DIV/0!", "#ERROR!"}
-# A cell of a workbook has at most 32,767 characters, and loses blanks at its ends where it is read.
-_LONGEST_CELL = 32_700
 _MOST_KEYS = 12
 
 
@@ -110,10 +108,6 @@ def read_captions(
     texts = [one.caption for one in found.captions]
     if len(texts) > 2 and len({*texts}) == 1:
         notices.append(Loss(f"{path}: all {len(texts):,} captions are the same text"))
-    long = [one.index for one in found.captions if len(one.caption) >= _LONGEST_CELL]
-    if table and long:
-        what = "as long as a cell of a workbook can be, and may be cut"
-        notices.append(Loss(f"{path}: the caption of {listed(long)} is {what}"))
     return CaptionsFile(found.captions, (*notices, *found.notices))
 
 
@@ -184,19 +178,16 @@ def _json_records(
 ) -> tuple[str, Records]:
     """Return a notice on how JSON was read, if needed, and its records.
 
-    JSON lines, a list, lmms-eval's `logs`, one record, and `{index: caption}` are read.
+    JSON lines, a list, one record, and `{index: caption}` are read.
     """
     places, whole = json_values(path, text, nan=True)
-    if isinstance(whole, dict):
-        if isinstance(whole.get("logs"), list):
-            places = [(f"entry {n}", value) for n, value in enumerate(whole["logs"], start=1)]
-        elif not _is_record(whole, path, columns):
-            how, names = _names_of(path, [*whole], known)
-            pairs = zip(names, whole.values(), strict=True)
-            return how, [
-                (f"entry {n}", {"index": name, "caption": caption})
-                for n, (name, caption) in enumerate(pairs, start=1)
-            ]
+    if isinstance(whole, dict) and not _is_record(whole, path, columns):
+        how, names = _names_of(path, [*whole], known)
+        pairs = zip(names, whole.values(), strict=True)
+        return how, [
+            (f"entry {n}", {"index": name, "caption": caption})
+            for n, (name, caption) in enumerate(pairs, start=1)
+        ]
     if not places:
         raise InputError("has no records", file=path)
     return "", [(place, json_object(value, file=path, where=place)) for place, value in places]
@@ -409,8 +400,7 @@ def has_reasoning(text: str) -> bool:
 
 def load_captions(path: Path) -> tuple[Caption, ...]:
     """Return the captions of a run's file, in its order, without an incomplete last line."""
-    lines = ((f"line {n}", value) for n, value in numbered_lines(path))
-    return validated_records(Caption, lines, file=path)
+    return validated_records(Caption, numbered_lines(path), file=path)
 
 
 def known_captions(

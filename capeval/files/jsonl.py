@@ -129,8 +129,6 @@ def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> An
         else:
             start = shown(text.lstrip().partition("\n")[0].rstrip())
             problem = f"is not JSON: {start}; give JSON or JSON lines"
-    except RecursionError:
-        problem = "is nested too deeply"
     except ValueError as fault:
         # A duplicated key, NaN, or an integer with more digits than Python parses.
         problem = str(fault)
@@ -142,8 +140,8 @@ OnFault = Callable[[InputError], None]
 
 def json_lines(
     text: str, *, file: Path, nan: bool = False, on_fault: OnFault | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Yield `(line number from 1, value)` for every line that is not blank; see `parse_json`.
+) -> Iterator[tuple[str, Any]]:
+    """Yield the place, such as "line 1", and the value of each line that is not blank.
 
     `on_fault` receives the errors of lines that are not JSON; without it, the first is raised.
     """
@@ -157,7 +155,7 @@ def json_lines(
                     raise
                 on_fault(fault)
             else:
-                yield number, value
+                yield f"line {number}", value
 
 
 Records = Sequence[tuple[str, Any]]
@@ -178,8 +176,7 @@ def json_values(
     text = read_text(path) if text is None else text
     first, _, rest = text.strip().partition("\n")
     if rest and first[0] == "{" and _is_object(first):
-        lines = json_lines(text, file=path, nan=nan, on_fault=on_fault)
-        return [(f"line {n}", value) for n, value in lines], None
+        return [*json_lines(text, file=path, nan=nan, on_fault=on_fault)], None
     whole = parse_json(text, file=path, nan=nan)
     if isinstance(whole, list):
         return [(f"entry {n}", one) for n, one in enumerate(whole, start=1)], whole
@@ -200,12 +197,12 @@ def _is_object(line: str | bytes) -> bool:
     # No proper prefix of a JSON object is a JSON object: a line that is one is complete.
     try:
         return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
 
 
-def numbered_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield the values of a file, each with the number of its line; none if there is no file.
+def numbered_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a file, each with its place; none if there is no file.
 
     A killed process may have left the last line incomplete: it is ignored then, but one that lacks
     only its line break is used. `data` is the file's content, if that is known.
@@ -297,14 +294,8 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 
 
 def as_stored(value: Any) -> Any:
-    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`.
-
-    A value of another package can have keys that become equal, or contain itself.
-    """
-    try:
-        return json.loads(dumps(value))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    """Return a value as it is read back from JSON; raises `TypeError` or `ValueError`."""
+    return json.loads(dumps(value))
 
 
 def lines_hash(values: Iterable[object]) -> str:
@@ -373,12 +364,9 @@ def remove_empty(created: Iterable[Path]) -> None:
 def write_atomic(path: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file so that readers see either the old content or the new, never a part.
 
-    A link is followed: its target is written. InputError if that is a folder, or a device or pipe,
-    which must not be replaced by a file.
+    A link is followed: its target is written.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise InputError("is not a regular file; choose another to write to", file=path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -31,7 +31,7 @@ from pydantic import (
 
 from capeval.errors import InputError, ReplyError, needing
 from capeval.files.jsonl import json_records, numbered_lines, short_hash, validated, write_jsonl
-from capeval.files.tables import escape
+from capeval.files.tables import csv_of_rows, escape
 from capeval.language import normalised
 from capeval.schema import (
     JUDGMENT,
@@ -56,13 +56,13 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
     return judgment.model_dump(mode="json")
 
 
-def unknown_video(index: str, known: Collection[str], *, file: Path, place: str = "") -> InputError:
+def unknown_video(index: str, known: Collection[str], *, file: Path) -> InputError:
     """Return the error about a verdict on a video that is not annotated."""
     return InputError(
         f"is unknown to the annotations{nearest(index, list(known))}; "
         "name the matching --annotations, or set ignore_unknown in capeval.toml to skip it",
         file=file,
-        where=f"{place}index {shown(index)}",
+        where=f"index {shown(index)}",
     )
 
 
@@ -178,13 +178,9 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
     """
     found = [*rows]
     if suffix == ".csv":
-        out = io.StringIO()
+        cells = ([escape(v) if isinstance(v, str) else v for v in row.values()] for row in found)
         # Without quotes, a carriage return in a cell would end its line.
-        writer = csv.DictWriter(out, [*found[0]], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writeheader()
-        for row in found:
-            writer.writerow({k: escape(v) if isinstance(v, str) else v for k, v in row.items()})
-        return out.getvalue().encode("utf-8")
+        return csv_of_rows([*found[0]], cells, csv.QUOTE_NONNUMERIC).encode("utf-8")
     with needing("writing parquet needs pyarrow", "data"):
         import pyarrow
         from pyarrow import parquet

@@ -120,18 +120,6 @@ class RatingTable(_HumanFile):
     metrics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     name: str = "score"
 
-    def take(self, rows: Sequence[int]) -> RatingTable:
-        ratings = self.ratings[:, rows]
-        # Without any rating left, the error of an empty file is clearer than that of no rater.
-        rated = np.flatnonzero((~np.isnan(ratings)).any(axis=1)).tolist() or range(len(ratings))
-        return replace(
-            self,
-            keys=[self.keys[row] for row in rows],
-            raters=tuple(self.raters[rater] for rater in rated),
-            ratings=ratings[list(rated)],
-            metrics={name: values[rows] for name, values in self.metrics.items()},
-        )
-
 
 @dataclass(frozen=True)
 class LabelTable(_HumanFile):

@@ -218,9 +218,11 @@ def escape(text: str) -> str:
     return f"'{text}" if _LIVE.match(text) else text
 
 
-def csv_of_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_of_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], quoting: int = csv.QUOTE_MINIMAL
+) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
     writer.writerow(columns)
     writer.writerows(rows)
     return out.getvalue()

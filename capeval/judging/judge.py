@@ -33,10 +33,9 @@ from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
 from capeval.runs.sources import from_memory, run_name
 from capeval.schema import Caption, Unscored, Usage
-from capeval.scoring import Scores
 from capeval.scoring.judged_run import scores_text
 from capeval.scoring.known_agreement import Agreement, agreement_line, known_agreement
-from capeval.scoring.scores import RunScores, VideoScore
+from capeval.scoring.scores import RunScores, Scores, VideoScore
 from capeval.scoring.verdicts import snapshots_notice
 from capeval.show.result import Result
 from capeval.text import Loss, counted, listed

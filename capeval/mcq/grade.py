@@ -64,7 +64,7 @@ from capeval.runs.engine import (
 )
 from capeval.runs.sources import tested_model_warnings
 from capeval.schema import Question, Response, Usage
-from capeval.scoring.verdicts import VERSION, Signature
+from capeval.scoring.verdicts import VERSION, signature_text
 from capeval.text import counted, listed, shown
 from capeval.version import __version__
 
@@ -261,7 +261,7 @@ class GradingSession(LongWork[Grades]):
         )
         return count_grades(
             graded,
-            signature=str(Signature.of(signature)),
+            signature=signature_text(signature),
             settings=settings,
             by=tuple(o.by) if is_main else None,
         )

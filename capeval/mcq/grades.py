@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from capeval.errors import InputError
 from capeval.files.jsonl import parse_json, read_text, validated
@@ -16,7 +16,7 @@ from capeval.mcq.responses import RESPONSES, question_runs
 from capeval.mcq.tags import benchmark_name, way_name
 from capeval.runs.resolve import RUNS, locate
 from capeval.runs.sources import tested_model_warnings
-from capeval.schema import Tag
+from capeval.schema import Frozen, Tag
 from capeval.show.numbers import percent, place_name, points, share, thousands
 from capeval.show.result import Result
 from capeval.show.table import (
@@ -37,13 +37,7 @@ from capeval.text import counted, cut, listed, one_line
 GRADES = "grades.json"
 
 
-class Part(BaseModel):
-    """A part of a result, as its JSON file has it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Group(Part):
+class Group(Frozen):
     """The result of a group of questions; a reply without an answer is wrong.
 
     `n` replies count; `accuracy_answered` is over the replies with an answer. `baselines` are the
@@ -60,7 +54,7 @@ class Group(Part):
     baselines: dict[str, float | None]
 
 
-class ReplyCounts(Part):
+class ReplyCounts(Frozen):
     """The numbers of responses of each kind.
 
     `missing` questions have no response; `failed` responses, such as failed calls, are not graded,
@@ -103,7 +97,7 @@ class GradedItem:
     tags: Mapping[str, Tag]
 
 
-class Grades(Result, Part):
+class Grades(Result, Frozen):
     """The accuracy of one model's responses: `grades.json`.
 
     `changes` has by flag the accuracy where it is true divided by that where it is false, minus 1;

@@ -129,8 +129,7 @@ def _first_fields(file: Path) -> frozenset[str]:
 
 
 def _lines(file: Path) -> Iterator[Response]:
-    for number, value in json_lines(read_text(file), file=file):
-        where = f"line {number}"
+    for where, value in json_lines(read_text(file), file=file):
         one = validated(Response, value, file=file, where=where)
         letters = OPTION_LETTERS[: len(one.options)]
         if not 2 <= len(one.options) == len(letters) or one.answer not in [*letters]:
@@ -286,8 +285,7 @@ def _of_file(file: Path, known: Mapping[str, Question]) -> Iterator[Response]:
     if folder and re.fullmatch(r"-?\d{1,6}", place.parent.name):
         number = int(place.parent.name)
         frames = {"number": "whole video" if number == _WHOLE_VIDEO else number}
-    for number, value in json_lines(read_text(file), file=file):
-        where = f"line {number}"
+    for where, value in json_lines(read_text(file), file=file):
         line = validated(_TomatoLine, value, file=file, where=where)
         options = tuple(line.index2ans.get(letter, "") for letter in line.all_choices)
         letter, letters = line.gt[:1], OPTION_LETTERS[: len(options)]

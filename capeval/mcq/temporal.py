@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capeval.errors import InputError, UsageError
-from capeval.mcq.grades import GradedItem, GradedRun, Part, find_grades, read_graded_run, shown_by
+from capeval.mcq.grades import GradedItem, GradedRun, find_grades, read_graded_run, shown_by
 from capeval.mcq.tags import MAIN_WAYS, benchmark_name, grouped
 from capeval.options import (
     INPUTS,
@@ -29,6 +29,7 @@ from capeval.options import (
     runs_option,
     takes,
 )
+from capeval.schema import Frozen
 from capeval.show.numbers import NOTHING, percent, points, thousands
 from capeval.show.result import Result
 from capeval.show.table import COUNT, PERCENT, Column, Kind, Page, Row, Table, interval_kind
@@ -105,7 +106,7 @@ FEWEST_QUESTIONS = 20
 300 points (simulated with 35% and 60% right answers)."""
 
 
-class MeasureResult(Part):
+class MeasureResult(Frozen):
     """One measure of some questions, as a fraction, with its 95% interval over videos.
 
     `upper` and `lower` of the `questions` scored in both runs are answered correctly by each.
@@ -237,7 +238,7 @@ def _reasons(rows: Sequence[Row]) -> list[str]:
 # ---- Graded runs in their roles ----------------------------------------------------------------
 
 
-class RoleRun(Part):
+class RoleRun(Frozen):
     """A run in its role: `label` names its frames, and `questions` counts its scores."""
 
     name: str
@@ -247,7 +248,7 @@ class RoleRun(Part):
     questions: int
 
 
-class Temporal(Result, Part):
+class Temporal(Result, Frozen):
     """The contents of `capeval mcq temporal --json`: measures by name, of all questions and by tag.
 
     `unpaired` questions were not asked in all of the runs.

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from capeval.config import blaming
 from capeval.errors import BudgetReached, CapevalError, EndpointDown, InputError, UsageError
-from capeval.files.jsonl import validated, whole_lines, write_jsonl
+from capeval.files.jsonl import numbered_lines, validated, whole_lines, write_jsonl
 from capeval.files.judgments import caption_hash
 from capeval.llm.money import Meter
 from capeval.metrics.protocol import Item, Metric, NoValues, Outcome, Summary, Values, key_of
@@ -115,8 +115,8 @@ def _line_of(metric: Metric, item: Item, outcome: Outcome) -> DetailLine:
 
 
 def _read_details(file: Path) -> list[DetailLine]:
-    lines = enumerate(whole_lines(file), start=1)
-    return [validated(DetailLine, value, file=file, where=f"line {at}") for at, value in lines]
+    lines = numbered_lines(file)
+    return [validated(DetailLine, value, file=file, where=where) for where, value in lines]
 
 
 def _read_rows(file: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 from capeval.errors import InputError
 from capeval.files.ratings import Key, LabelTable, RatingTable
 from capeval.schema import Annotation, Relation, Relations, VisualElement
-from capeval.scoring import AnnotationArrays, measures
+from capeval.scoring.counts import AnnotationArrays, measures
 from capeval.text import nearest, shown
 
 

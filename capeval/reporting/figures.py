@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from capeval.comparing.comparison import Comparison, Differences
 from capeval.schema import ELEMENT_TYPES
-from capeval.scoring import Estimate, TypeScores
 from capeval.scoring.counts import WAYS, Way
 from capeval.scoring.judged_run import JudgedRun
-from capeval.scoring.scores import scores_by
+from capeval.scoring.scores import Estimate, TypeScores, scores_by
 from capeval.show.numbers import Bounded, p_value, percent, place_name
 from capeval.text import both_ends, one_line
 

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import NamedTuple
 
 from capeval.schema import RELATIONS, Annotation, Relation, Scored
-from capeval.scoring import FEWEST_VIDEOS, GROUPS, Scores
-from capeval.scoring.counts import WAYS
+from capeval.scoring.counts import GROUPS, WAYS
 from capeval.scoring.judged_run import JudgedRun
-from capeval.scoring.scores import scores_by
+from capeval.scoring.scores import Scores, scores_by
 from capeval.show.numbers import interval, percent, place_name, thousands
+from capeval.stats.values import FEWEST_VIDEOS
 from capeval.text import counted
 
 # The highest weight of an element.

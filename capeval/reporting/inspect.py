@@ -34,7 +34,7 @@ from capeval.schema import (
     Relation,
     VisualElement,
 )
-from capeval.scoring import GROUPS
+from capeval.scoring.counts import GROUPS
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.scores import VideoScore
 from capeval.show.numbers import percent, thousands

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from pathlib import Path
@@ -149,7 +148,7 @@ def plot(o: PlotOptions) -> list[Path]:
     for path in files:
         check_output(path, inputs)
     for path, data in files.items():
-        write_atomic(Path(os.path.realpath(path)), data)
+        write_atomic(path, data)
     return list(files)
 
 

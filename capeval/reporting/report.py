@@ -41,10 +41,9 @@ from capeval.reporting.report_page import MARK, HumanLabels, Strip, report_html
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.sources import default_videos
 from capeval.schema import HumanLabel
-from capeval.scoring import Scores
 from capeval.scoring.judged_run import JudgedRun, files_behind, load_judged_runs
 from capeval.scoring.known_agreement import agreement_line, known_agreement
-from capeval.scoring.scores import scores_headline
+from capeval.scoring.scores import Scores, scores_headline
 from capeval.show.numbers import file_size
 from capeval.show.result import Output, Result
 from capeval.text import counted, listed
@@ -158,10 +157,7 @@ def _known(run: JudgedRun, on_notice: Notices) -> str:
 def _check_same_annotations(runs: Mapping[str, JudgedRun]) -> None:
     (first, one), *others = runs.items()
     for name, run in others:
-        # Equal annotations need not be hashed.
-        if run.annotations != one.annotations and (
-            annotations_hash(run.annotations) != annotations_hash(one.annotations)
-        ):
+        if annotations_hash(run.annotations) != annotations_hash(one.annotations):
             raise UsageError(
                 f"{first} and {name} have different annotations ({one.annotations_path}, "
                 f"{run.annotations_path}); make a report of each, or name one file for both with "

@@ -28,7 +28,7 @@ from capeval.schema import (
     Usage,
     Weight,
 )
-from capeval.scoring import FEWEST_VIDEOS, GROUPS
+from capeval.scoring.counts import GROUPS
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import BASELINE_NOTE, FEW_VIDEOS_NOTE, VideoScore, is_narrow
 from capeval.scoring.verdicts import unlikeness
@@ -48,6 +48,7 @@ from capeval.show.numbers import (
     with_ends,
 )
 from capeval.show.page import page_html
+from capeval.stats.values import FEWEST_VIDEOS
 from capeval.text import one_line, storable
 
 MARK = '<meta name="generator" content="capeval report">'

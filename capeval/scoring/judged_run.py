@@ -54,10 +54,10 @@ from capeval.scoring.scores import (
 from capeval.scoring.verdicts import (
     VERSION,
     JudgeIdentity,
-    Signature,
     addresses_of,
     judged_by,
     recorded,
+    signature_text,
     snapshots_notice,
     stored_judgments,
 )
@@ -86,7 +86,7 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
         "data": f"{data[:6]}@{len(annotations)}",
         VERSION: __version__,
     }
-    return str(Signature.of(parts))
+    return signature_text(parts)
 
 
 def score_judgments(
@@ -329,19 +329,15 @@ class JudgedRun:
     @cached_property
     def model(self) -> str | None:
         """The model that wrote the captions, if they or the manifest name one."""
-        generation = self.manifest.get("generation")
-        named = generation.get("model") if isinstance(generation, Mapping) else None
-        if isinstance(named, str):
-            return named
         models = {caption.model for caption in self.captions.values()}
-        return models.pop() if len(models) == 1 else None
+        only = models.pop() if len(models) == 1 else None
+        return (self.manifest.get("generation") or {}).get("model") or only
 
     @property
     def frames(self) -> str | None:
         """The frame sampling policy of the captions, as typed on the command line."""
-        generation = self.manifest.get("generation")
-        policy = generation.get("frames") if isinstance(generation, Mapping) else None
-        return policy if isinstance(policy, str) else None
+        policy: str | None = (self.manifest.get("generation") or {}).get("frames")
+        return policy
 
 
 @collection_paused()

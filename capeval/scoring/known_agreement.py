@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from capeval.errors import CapevalError, InputError
-from capeval.files.jsonl import dumps, parse_json, read_text, validated, write_atomic
+from capeval.errors import CapevalError
+from capeval.files.jsonl import dumps, json_records, validated, write_atomic
 from capeval.options import Notices
 from capeval.runs.folder import JudgeFolder
 from capeval.runs.resolve import readable, why_left_out
-from capeval.scoring.scores import ResultModel
+from capeval.schema import Frozen
 from capeval.show.numbers import bounded
 from capeval.stats.values import GroupingName
 from capeval.text import Loss, counted, listed, one_line
@@ -31,7 +31,7 @@ _WAIT = 10.0
 """Seconds, far more than another command takes to add its own entry."""
 
 
-class Agreement(ResultModel):
+class Agreement(Frozen):
     """How far a judge agrees with human raters: one entry of `agreement.json`.
 
     A correlation is that of the judge's F1 with the `human` score of captions, kappa that of its
@@ -122,10 +122,4 @@ def _key(one: Agreement) -> tuple[object, ...]:
 def _entries(file: Path) -> list[Agreement]:
     if not file.exists():
         return []
-    values = parse_json(read_text(file), file=file)
-    if not isinstance(values, list):
-        raise InputError("must be a JSON list", file=file)
-    return [
-        validated(Agreement, one, file=file, where=f"entry {number}")
-        for number, one in enumerate(values, start=1)
-    ]
+    return [validated(Agreement, one, file=file, where=place) for place, one in json_records(file)]

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, Field
 
-from capeval.schema import ELEMENT_TYPES, Usage
+from capeval.schema import ELEMENT_TYPES, Frozen, Usage
 from capeval.scoring.counts import GROUPS, MEASURES, WAYS
-from capeval.scoring.verdicts import Signature, unlikeness
+from capeval.scoring.verdicts import signature_parts, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
-    billions,
     hundredths,
     interval,
     percent,
@@ -49,13 +48,7 @@ T = TypeVar("T")
 # ---- The layout of scores.json ------------------------------------------------------------------
 
 
-class ResultModel(BaseModel):
-    """A part of a result file: frozen, and all of its keys are known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Estimate(ResultModel):
+class Estimate(Frozen):
     """A mean over videos with its 95% interval; None if there is none."""
 
     value: float | None
@@ -63,16 +56,24 @@ class Estimate(ResultModel):
     high: float | None = None
 
 
-class TypeScores(ResultModel):
-    """Precision, recall and F1 of one type in one bucket, over `n` videos."""
+class ByMeasure(Frozen, Generic[T]):
+    """One value for each measure."""
 
-    precision: Estimate
-    recall: Estimate
-    f1: Estimate
+    precision: T
+    recall: T
+    f1: T
+
+
+class OverVideos(ByMeasure[T], Generic[T]):
+    """The values of one type in one bucket, over `n` videos."""
+
     n: int
 
 
-class ByType(ResultModel, Generic[T]):
+TypeScores = OverVideos[Estimate]
+
+
+class ByType(Frozen, Generic[T]):
     """One value for all elements pooled, and one for each type."""
 
     all: T
@@ -102,7 +103,7 @@ def by_type(
     }
 
 
-class ByWay(ResultModel, Generic[T]):
+class ByWay(Frozen, Generic[T]):
     """The buckets of every way to group videos; empty buckets are left out."""
 
     visual_characteristic: dict[str, T]
@@ -129,15 +130,11 @@ def bucket_rows(overall: ByType[Any], by: ByWay[Any]) -> list[dict[str, Any]]:
     ]
 
 
-class Bucket(ByType[TypeScores]):
-    """One bucket of videos: all elements pooled, and each type."""
+Bucket = ByType[TypeScores]
+Breakdown = ByWay[Bucket]
 
 
-class Breakdown(ByWay[Bucket]):
-    """The buckets of every way to group videos; empty buckets are left out."""
-
-
-class Counts(ResultModel):
+class Counts(Frozen):
     """How many videos are behind the numbers; `unscored` = captioned - scored.
 
     `empty` are the scored captions without any event, which score 0; left out of the file if there
@@ -148,12 +145,7 @@ class Counts(ResultModel):
     captioned: int
     scored: int
     unscored: int
-    empty: int = 0
-
-    @model_serializer(mode="wrap")
-    def _without_zero(self, serialize: SerializerFunctionWrapHandler) -> dict[str, int]:
-        value: dict[str, int] = serialize(self)
-        return value if self.empty else {k: n for k, n in value.items() if k != "empty"}
+    empty: int = Field(0, exclude_if=lambda count: not count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +160,7 @@ class VideoScore:
     f1: float
 
 
-class UnmatchedEvents(ResultModel):
+class UnmatchedEvents(Frozen):
     """Candidate events that match no reference event: the method cannot check them."""
 
     unmatched: int
@@ -176,7 +168,7 @@ class UnmatchedEvents(ResultModel):
     share: float | None
 
 
-class RepeatSpread(ResultModel):
+class RepeatSpread(Frozen):
     """How much the judge's repeats on the same captions differ.
 
     `precision`, `recall` and `f1` are overall means, a number for each repeat, `f1_sd` the sample
@@ -239,8 +231,8 @@ class ScoreRow:
 
     `cells` are the means of videos by place, those of a paper with n = 0, or the accuracies of
     questions; then `captioned` counts the questions. Only rows with a rank can have the best
-    numbers marked. Unknown values are None. `parameters` are in billions. `group` is "diagnostic"
-    for a run that saw less than the video, and "baseline" for no model; neither has a rank.
+    numbers marked. Unknown values are None. `group` is "diagnostic" for a run that saw less than
+    the video, and "baseline" for no model; neither has a rank.
     """
 
     name: str
@@ -253,7 +245,6 @@ class ScoreRow:
     rank: int | None = None
     model: str | None = None
     frames: str | None = None
-    parameters: float | None = None
     path: Path | None = None
     group: Literal["", "diagnostic", "baseline"] = ""
 
@@ -276,7 +267,7 @@ NO_SCORES = TypeScores(**dict.fromkeys(MEASURES, Estimate(value=None)), n=0)
 """The scores of a place where nothing is scored."""
 
 
-class Scores(Result, ResultModel):
+class Scores(Result, Frozen):
     """The content of `scores.json`; fractions from 0 to 1 at full precision."""
 
     signature: str
@@ -378,7 +369,7 @@ def score_sentence(scores: Scores, several: str = "") -> str:
     counts, f1 = scores.counts, scores.overall.all.f1
     if not counts.scored:
         return f"none of {counted(counts.captioned, 'caption')} was scored."
-    judge = one_line(Signature.parse(scores.signature).get("judge") or "an unknown judge")
+    judge = one_line(signature_parts(scores.signature)["judge"])
     if scores.settings.get("baseline"):
         judge = f"the baseline {judge}"
     value = "no F1" if f1.value is None else f"F1 {interval(f1)}"
@@ -479,7 +470,6 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
 
-_PARAMETERS = Kind(billions)
 LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
 """What the columns of these tables mean, by key."""
 
@@ -500,7 +490,6 @@ def about_rows(
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
         (_run(published=published), [row.name for row in rows]),
         (Column("Frames", words=True, kind=LINE, key="frames"), [row.frames for row in rows]),
-        (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), captioned),
         (Column("Scored", kind=SHARE, key="scored"), scored),
         (Column("Empty", kind=COUNT, key="empty"), empty),

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from capeval.errors import InputError
 from capeval.files.jsonl import read_bytes, text_in
@@ -52,14 +51,7 @@ def stored_judgments(
     """
     known = {annotation.index: annotation for annotation in annotations}
     data = read_bytes(path)
-    start = data.lstrip(_BEFORE_JSON)
-    if start.startswith((b"[", b"{\n")):
-        if start.startswith(b"{"):
-            raise InputError(
-                "is one JSON object over several lines, perhaps a scores.json; name a "
-                "judgments.jsonl, a judged run, or a TUNA result file",
-                file=path,
-            )
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):  # after a byte order mark
         judgments: Sequence[Judgment] = load_tuna_results(
             path, text_in(data, path), annotations, ignore_unknown=ignore_unknown
         )
@@ -88,10 +80,6 @@ def stored_judgments(
             file=path,
         )
     return judgments
-
-
-_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-"""A byte order mark and blanks."""
 
 
 def in_force(judgment: Judgment, changed: str | None, repeats: int) -> Judgment:
@@ -283,41 +271,21 @@ _LIKE = ("judge", "prompts", "reasoning", "repeats", "data")
 """The parts of the signature that two scores must share to be comparable."""
 
 
-@dataclass(frozen=True)
-class Signature:
-    """The named parts of a signature, in their order.
+def signature_text(parts: Mapping[str, str]) -> str:
+    """Return the signature with these parts."""
+    # Names come from endpoints: a separator or a line break in one would forge another part.
+    safe = {name: one_line(value).replace("|", "/") for name, value in parts.items()}
+    return "|".join(f"{name}:{value}" for name, value in safe.items())
 
-    >>> Signature.parse("capeval:tuna-cap|judge:a|v:1").get("judge")
+
+def signature_parts(text: str) -> dict[str, str]:
+    """Return the parts of a signature by name, in their order.
+
+    >>> signature_parts("capeval:tuna-cap|judge:a|v:1")["judge"]
     'a'
     """
-
-    parts: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, str]) -> Self:
-        """Return the signature with these parts; separators in a value are replaced."""
-        # Names come from endpoints: a separator or a line break in one would forge another part.
-        safe = ((name, one_line(value).replace("|", "/")) for name, value in parts.items())
-        return cls(tuple(safe))
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a signature; text without a colon, and a name's second part, are kept whole.
-
-        >>> dict(Signature.parse("judge:a|judge:b|x").parts)
-        {'judge': 'a', 'judge:b': 'b', 'x': ''}
-        """
-        parts: dict[str, str] = {}
-        for part in text.split("|"):
-            name, colon, value = part.partition(":")
-            parts[name if colon and name not in parts else part] = value
-        return cls(tuple(parts.items()))
-
-    def get(self, name: str) -> str | None:
-        return dict(self.parts).get(name)
-
-    def __str__(self) -> str:
-        return "|".join(f"{name}:{value}" for name, value in self.parts)
+    parts = (part.partition(":") for part in text.split("|"))
+    return {name: value for name, _, value in parts}
 
 
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
@@ -329,7 +297,7 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m vs. n']
     """
-    parsed = [Signature.parse(signature) for signature in signatures.values()]
+    parsed = [signature_parts(signature) for signature in signatures.values()]
     found = []
     for name in _LIKE:
         # Scores of a judge without a reasoning effort do not name one.

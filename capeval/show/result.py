@@ -5,7 +5,6 @@ Whatever a cell holds, it stays text in each format, and no number is cut.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import sys
@@ -19,9 +18,8 @@ from typing import Any, ClassVar, Literal
 from rich.cells import cell_len
 from rich.console import Console
 
-from capeval.errors import UsageError
 from capeval.files.jsonl import dumps, printable_json
-from capeval.files.tables import escape
+from capeval.files.tables import csv_of_rows, escape
 from capeval.show.table import LONGEST, Page, Row, Shown, Table, as_text, one_screen, print_pages
 from capeval.text import Loss, one_line
 
@@ -81,14 +79,17 @@ class Result(ABC):
             return dumps(self.as_json(), indent=1)
         if form == "csv":
             return csv_text(self.records())
-        return rendered(self.pages(full=True), form, headline=self.headline())
+        pages = self.pages(full=True)
+        if form == "markdown":
+            return "\n\n".join(map(_markdown, pages))
+        if form == "latex":
+            return as_latex(pages)
+        return as_text(pages, headline=self.headline())
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas DataFrame; UsageError if pandas is not installed."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise UsageError("to_frame needs pandas: pip install pandas") from None
+        """Return the records as a pandas DataFrame."""
+        import pandas as pd
+
         return pd.DataFrame(self.records())
 
     def __str__(self) -> str:
@@ -137,12 +138,10 @@ class Output:
             self.line(text)
 
     def json(self, value: Any) -> None:
-        """Print JSON values, their text or a pydantic model, alone on stdout.
+        """Print JSON values, or their text, alone on stdout.
 
         Their texts cannot control a terminal.
         """
-        if hasattr(value, "model_dump"):
-            value = value.model_dump(mode="json")
         text = value if isinstance(value, str) else dumps(value, indent=1)
         sys.stdout.write(printable_json(text) + "\n")
 
@@ -182,21 +181,6 @@ def emit(result: Result, output: Output, out: Path | str | None = None) -> None:
 # ---- Formats -------------------------------------------------------------------------------------
 
 
-def rendered(pages: Sequence[Page], form: Format, *, headline: str = "") -> str:
-    """Return pages of tables as text in a format; the headline is for a terminal alone."""
-    match form:
-        case "table":
-            return as_text(pages, headline=headline)
-        case "markdown":
-            return "\n\n".join(map(_markdown, pages))
-        case "latex":
-            return "\n\n".join(map(_latex, pages))
-        case "csv":
-            return csv_text(records_of(pages))
-        case "json":
-            return dumps(records_of(pages), indent=1)
-
-
 def records_of(pages: Sequence[Page]) -> list[dict[str, Any]]:
     """Return a flat record for each row; of several tables, each record names its own."""
     tables = [table for page in pages for table in page.tables]
@@ -219,11 +203,8 @@ def csv_text(found: Sequence[Mapping[str, Any]]) -> str:
     named = dict.fromkeys(key for record in found for key in record)
     # A group without values has no keys below its own.
     keys = [key for key in named if not any(other.startswith(f"{key}.") for other in named)]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_csv_cell, keys))
-    writer.writerows([_csv_cell(record.get(key)) for key in keys] for record in found)
-    return out.getvalue().rstrip("\n")
+    rows = ([_csv_cell(record.get(key)) for key in keys] for record in found)
+    return csv_of_rows([_csv_cell(key) for key in keys], rows).rstrip("\n")
 
 
 def _csv_cell(value: object) -> str:
@@ -326,6 +307,10 @@ def tex(text: str) -> str:
     flat = text.replace("<=", "≤").replace(">=", "≥").replace("--", "-\0-").replace("--", "-\0-")
     shown = "".join(_TEX.get(mark, mark) for mark in flat).replace("\0", "{}")
     return f"{{{shown[0]}}}{shown[1:]}" if shown[:1] in ("[", "*") else shown
+
+
+def as_latex(pages: Sequence[Page]) -> str:
+    return "\n\n".join(map(_latex, pages))
 
 
 def _latex(page: Page) -> str:

@@ -33,12 +33,12 @@ from capeval.options import (
 from capeval.rating.human_scores import relations_of
 from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import find_metric
-from capeval.schema import RELATIONS, Annotation, LabelScale, Relations
-from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, Estimate, Signature, measures
+from capeval.schema import RELATIONS, Annotation, Frozen, LabelScale, Relations
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import JudgedRun, load_judged
 from capeval.scoring.known_agreement import Agreement, store_agreement
-from capeval.scoring.scores import ByType, ResultModel
-from capeval.scoring.verdicts import JudgeIdentity
+from capeval.scoring.scores import ByMeasure, ByType, Estimate
+from capeval.scoring.verdicts import JudgeIdentity, signature_parts
 from capeval.show.numbers import NOTHING, interval, percent, share
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, PERCENT, SHARE, Page, Table, columns
@@ -77,7 +77,7 @@ class CalibrateOptions:
 # ---- The labels ----------------------------------------------------------------------------------
 
 
-class LabelSource(ResultModel):
+class LabelSource(Frozen):
     """Where labels come from, and how many captions are labelled.
 
     `origin` is "human" or the judge that gave them. `left_out` counts labelled captions that are
@@ -248,15 +248,10 @@ class CalibratedEstimate(Estimate):
     reason: str | None
 
 
-class CalibratedScores(ResultModel):
-    """The measures of one type of element."""
-
-    precision: CalibratedEstimate
-    recall: CalibratedEstimate
-    f1: CalibratedEstimate
+CalibratedScores = ByMeasure[CalibratedEstimate]
 
 
-class Calibrated(Result, ResultModel):
+class Calibrated(Result, Frozen):
     """The scores of one run, calibrated with labels; `signature` is of the judge's own scores."""
 
     run: str
@@ -269,7 +264,7 @@ class Calibrated(Result, ResultModel):
         # Recall where labels give nothing else.
         measure = "recall" if self.labels.scale == "binary" else "f1"
         one: CalibratedEstimate = getattr(self.overall.all, measure)
-        judge = one_line(Signature.parse(self.signature).get("judge") or "an unknown judge")
+        judge = one_line(signature_parts(self.signature)["judge"])
         return (
             f"{one_line(self.run)}: {_NAMES[measure]} {interval(one)} calibrated with "
             f"{self._labels} of {share(one.labelled, one.n)} videos; {percent(one.judge)} by "

@@ -23,9 +23,8 @@ from capeval.runs.engine import functions
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import SAMPLE, Source, annotations_of, run_name
-from capeval.schema import Caption, Scored
+from capeval.schema import Caption, Frozen, Scored
 from capeval.scoring.judged_run import load_judged
-from capeval.scoring.scores import ResultModel
 from capeval.show.numbers import percent, share
 from capeval.show.result import Result
 from capeval.show.table import INTERVAL, SHARE, Page, Table, columns
@@ -124,7 +123,7 @@ def probes_of(o: ProbeOptions) -> ProbeSource:
 # ---- The result --------------------------------------------------------------------------------
 
 
-class KindResult(ResultModel):
+class KindResult(Frozen):
     """The verdicts of one judge on one kind of probe.
 
     `right` of `n` verdicts are right; `low` and `high` are the 95% interval of their share.
@@ -140,7 +139,7 @@ class KindResult(ResultModel):
     unscored: int
 
 
-class Probing(Result, ResultModel):
+class Probing(Result, Frozen):
     """How often a judge is right, by kind of probe, the worst kind first.
 
     `folder` holds the probes; `judge` is None if there is no verdict yet.

@@ -12,7 +12,7 @@ import capeval
 from capeval.errors import EndpointRefused
 from capeval.runs.folder import RunFolder
 from capeval.schema import Caption
-from capeval.scoring import Scores
+from capeval.scoring.scores import Scores
 from tests.judge_responder import answer
 from tests.scripted_client import ScriptedClient
 from tests.server import LoopbackServer

@@ -15,7 +15,7 @@ from capeval.comparing.comparison import (
     Matrix,
 )
 from capeval.schema import CHARACTERISTICS, RELATIONS, Annotation, Scored
-from capeval.scoring import GROUPS, MEASURES, AnnotationArrays, measures
+from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.stats.sign_flips import holm
 from tests.comparing.making import compared as compare
 from tests.scoring.making import annotation, scored, scores, verdict

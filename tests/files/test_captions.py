@@ -117,11 +117,6 @@ RECOGNISED = {
         ),
         {"c": "C jumps.", "a": "A sits.", "b": QUOTED},
     ),
-    "lmms-eval, one object": (
-        "log.json",
-        json.dumps({"args": {"model": "m"}, "logs": [nested(9, "A.", doc={"video": "a"})]}),
-        {"a": "A."},
-    ),
     "lmms-eval, an empty reply and reasoning": (
         "s.jsonl",
         lines(nested(0, "", target="a"), nested(1, "<think>Hm.</think> B runs.", target="b")),
@@ -236,14 +231,6 @@ def test_notices_name_columns_missing_captions_and_removed_reasoning() -> None:
     same = lines(*({"index": index, "caption": "Describe."} for index in "abc"))
     FILE.write_text(same)
     assert read_captions(FILE, ()).notices == ("c.jsonl: all 3 captions are the same text",)
-
-
-@pytest.mark.parametrize(("length", "is_named"), [(32_600, False), (32_767, True)])
-def test_a_workbook_may_have_cut_a_caption(length: int, is_named: bool) -> None:
-    rows = [["index", "video", "prediction"], [0, "a", "x" * length], [1, "b", "y"]]
-    found = read_captions(save_workbook(Path("p.xlsx"), rows), videos("a", "b"))
-    assert [len(one.caption) for one in found.captions] == [length, 1]
-    assert any("may be cut" in notice for notice in found.notices) == is_named
 
 
 def test_an_index_that_a_workbook_has_as_a_number_is_refused() -> None:

@@ -106,6 +106,7 @@ def test_statistics_are_those_of_the_papers_table(tmp_path: Path) -> None:
 
     # "A dog runs, fast." has four words and two marks; combining marks belong to their letters.
     assert found.total.means() == {
+        "videos": 3,
         "seconds": None,
         "events": 4 / 3,
         "elements": 7 / 3,

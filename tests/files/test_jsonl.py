@@ -50,7 +50,9 @@ def test_what_is_written_is_read_the_same(lines: list[dict[str, Any]]) -> None:
     assert written.read_bytes() == appended.read_bytes()
     assert written.read_bytes().count(b"\n") == len(lines)
     assert whole_lines(written) == lines
-    assert list(json_lines(read_text(written), file=written)) == list(enumerate(lines, start=1))
+    assert list(json_lines(read_text(written), file=written)) == [
+        (f"line {number}", line) for number, line in enumerate(lines, start=1)
+    ]
 
 
 def test_file_torn_at_any_byte_keeps_its_whole_lines_and_goes_on() -> None:
@@ -136,7 +138,6 @@ def test_what_is_not_text_is_reported_in_one_line(path: str, message: str) -> No
         ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),
         (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
         ('{"a": 1, "\\u0061": 2}', 'line 1: the key "a" is duplicated'),
-        ("[" * 100_000, "line 1: is nested too deeply"),
     ],
 )
 def test_broken_json_is_reported_with_its_line(text: str, message: str) -> None:

@@ -17,8 +17,8 @@ from capeval.runs.folder import JudgeFolder, RunFolder
 from capeval.runs.resolve import Target
 from capeval.runs.sources import Source
 from capeval.schema import Caption
-from capeval.scoring import Scores
 from capeval.scoring.judged_run import load_judged
+from capeval.scoring.scores import Scores
 from tests.scripted_client import ScriptedClient
 from tests.six_videos import captions, right, videos
 

@@ -1,4 +1,4 @@
-"""A chat model for CLAIR and AutoDQ that compares words, always alike; and measuring with a script."""
+"""A chat model for CLAIR and AutoDQ that compares words, always alike; and a scripted measure."""
 
 import asyncio
 import json

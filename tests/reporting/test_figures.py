@@ -18,7 +18,7 @@ from capeval.reporting.figures import (
     forest_of,
 )
 from capeval.reporting.plot import scatters_of
-from capeval.scoring import Estimate, TypeScores
+from capeval.scoring.scores import Estimate, TypeScores
 from tests.comparing.making import example
 from tests.scoring.making import annotation, scored
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from capeval.schema import Annotation, Judgment, Relation, Scored, Verdict
-from capeval.scoring import Scores
 from capeval.scoring.judged_run import score_judgments
+from capeval.scoring.scores import Scores
 
 _TYPES = {"c": "camera", "s": "scene", "a": "action", "t": "attribute"}
 _LABELS: dict[str, Relation] = {"+": "entailment", "0": "lack", "-": "contradiction"}

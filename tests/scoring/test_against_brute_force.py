@@ -15,7 +15,8 @@ from capeval.schema import (
     Unscored,
     VisualElement,
 )
-from capeval.scoring import FEWEST_VIDEOS, Bucket, Scores
+from capeval.scoring.scores import Bucket, Scores
+from capeval.stats.values import FEWEST_VIDEOS
 from tests.scoring.making import annotation, scored, scores
 
 Set = tuple[list[Annotation], list[Scored | Unscored]]

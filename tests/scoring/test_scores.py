@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from capeval.schema import Provenance, Scored, Unscored, Usage, Verdict
-from capeval.scoring import GROUPS, MEASURES, Scores, Signature
-from capeval.scoring.scores import RunScores
+from capeval.scoring.counts import GROUPS, MEASURES
+from capeval.scoring.scores import RunScores, Scores
+from capeval.scoring.verdicts import signature_parts, signature_text
 from tests.golden import check_golden, screen
 from tests.judged_runs import VIDEOS, judgments
 from tests.scoring.making import annotation, relations, scored, scores
@@ -101,9 +102,9 @@ def test_fields_are_the_documented_ones() -> None:
 
 
 def test_signature_stays_one_line_of_its_own_fields() -> None:
-    made = Signature.of({"judge": "evil|avg:micro\nv:9 \x1b[31m", "v": "1"})
-    assert str(made) == r"judge:evil/avg:micro v:9 \x1b[31m|v:1"
-    assert Signature.parse(str(made)) == made
+    made = signature_text({"judge": "evil|avg:micro\nv:9 \x1b[31m", "v": "1"})
+    assert made == r"judge:evil/avg:micro v:9 \x1b[31m|v:1"
+    assert signature_parts(made) == {"judge": r"evil/avg:micro v:9 \x1b[31m", "v": "1"}
 
 
 GOLDEN = Path(__file__).parent / "golden" / "scores.txt"

@@ -3,8 +3,23 @@ import json
 
 from rich.console import Console
 
-from capeval.show.result import rendered
+from capeval.show.result import Format, Result
 from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
+
+
+class Shown(Result):
+    def __init__(self, *pages: Page) -> None:
+        self._pages = [*pages]
+
+    def headline(self) -> str:
+        return ""
+
+    def pages(self, *, full: bool = False) -> list[Page]:
+        return self._pages
+
+
+def rendered(pages: list[Page], form: Format) -> str:
+    return Shown(*pages).rendered(form)
 
 
 def printed(table: Table, width: int) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from capeval.scoring import MEASURES, measures
+from capeval.scoring.counts import MEASURES, measures
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import pytest
 import capeval
 from capeval.files.judgments import caption_hash, reference_hash
 from capeval.schema import RELATIONS, Inputs, Provenance, Relation
-from capeval.scoring import AnnotationArrays, measures
+from capeval.scoring.counts import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
 from tests.correlation.making import make_run, write_annotations
