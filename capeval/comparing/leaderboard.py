@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
+from capeval.captioners.catalogue import ModelEntry, read_catalogue
 from capeval.comparing.sections import (
     LEAST_SCORED,
     VIEWS_OF,
@@ -24,6 +25,7 @@ from capeval.comparing.sections import (
     standing,
     with_ranks,
 )
+from capeval.config import config_file
 from capeval.errors import InputError, UsageError
 from capeval.files.annotations import annotations_hash
 from capeval.mcq.grades import find_grades
@@ -125,6 +127,7 @@ def leaderboard_command(o: LeaderboardOptions, output: Output) -> Leaderboard:
 
 def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
     runs, left = Path(o.runs), list[Unread]()
+    catalogue = read_catalogue(config_file())
     every = [] if o.judged_runs else [run.path for run in RunFolder.all(runs)]
     judged = [*readable(lambda path: RunFolder(path).judges(), every, left)]
     read = read_runs(
@@ -139,7 +142,7 @@ def _caption_board(o: LeaderboardOptions, named: Sequence[Path]) -> Leaderboard:
         settings = one.scores.settings
         key = (*_compared(one).items(), settings["data"], settings["baseline"])
         groups.setdefault(key, []).append(one)
-    sections = [*map(_caption_section, groups.values())]
+    sections = [_caption_section(members, catalogue) for members in groups.values()]
     sections.sort(
         key=lambda s: (not s.headline, s.shared["baseline"], -len(s.entries), s.page.signatures)
     )
@@ -177,7 +180,7 @@ def _name(run: JudgedRun) -> str:
     return run.name if run.run else run.file.parent.absolute().name
 
 
-def _caption_section(members: Sequence[JudgedRun]) -> Section:
+def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, ModelEntry]) -> Section:
     compared, settings = _compared(members[0]), members[0].scores.settings
     shared = {name: one_line(part) for name, part in compared.items()}
     baseline = settings["baseline"] is True
@@ -188,6 +191,7 @@ def _caption_section(members: Sequence[JudgedRun]) -> Section:
             run.scores,
             model=run.model,
             frames=run.frames or _policy(run),
+            parameters=_parameters(run.model, catalogue),
             path=run.file.parent,
         )
         for run in members
@@ -240,6 +244,15 @@ def _policy(run: JudgedRun) -> str | None:
     policies = {one.get("policy") if isinstance(one, dict) else None for one in frames}
     policy = policies.pop() if len(policies) == 1 else None
     return policy if isinstance(policy, str) else None
+
+
+def _parameters(model: str | None, catalogue: Mapping[str, ModelEntry]) -> float | None:
+    """Return a model's parameters in billions, by its name or hub id; None if unknown."""
+    wanted = (model or "").removeprefix("hf:")
+    if wanted in catalogue:
+        return catalogue[wanted].parameters
+    hubs = (entry for entry in catalogue.values() if entry.hub)
+    return next((e.parameters for e in hubs if str(e.hub).lower() == wanted.lower()), None)
 
 
 def _order(row: ScoreRow) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from capeval.scoring.verdicts import signature_parts, unlikeness
 from capeval.show.numbers import (
     NOTHING,
     Bounded,
+    billions,
     hundredths,
     interval,
     percent,
@@ -231,8 +232,8 @@ class ScoreRow:
 
     `cells` are the means of videos by place, those of a paper with n = 0, or the accuracies of
     questions; then `captioned` counts the questions. Only rows with a rank can have the best
-    numbers marked. Unknown values are None. `group` is "diagnostic" for a run that saw less than
-    the video, and "baseline" for no model; neither has a rank.
+    numbers marked. Unknown values are None. `parameters` are in billions. `group` is "diagnostic"
+    for a run that saw less than the video, and "baseline" for no model; neither has a rank.
     """
 
     name: str
@@ -245,6 +246,7 @@ class ScoreRow:
     rank: int | None = None
     model: str | None = None
     frames: str | None = None
+    parameters: float | None = None
     path: Path | None = None
     group: Literal["", "diagnostic", "baseline"] = ""
 
@@ -470,6 +472,7 @@ def _count(rows: Sequence[ScoreRow], place: Place) -> str:
     return NOTHING.join(map(thousands, dict.fromkeys((min(counts), max(counts)))))
 
 
+_PARAMETERS = Kind(billions)
 LEGEND = {"mean_words": "Words: the mean length of the scored captions."}
 """What the columns of these tables mean, by key."""
 
@@ -490,6 +493,7 @@ def about_rows(
         (Column("#", kind=COUNT, key="rank"), [row.rank for row in rows]),
         (_run(published=published), [row.name for row in rows]),
         (Column("Frames", words=True, kind=LINE, key="frames"), [row.frames for row in rows]),
+        (Column("Params", kind=_PARAMETERS, key="parameters"), [row.parameters for row in rows]),
         (Column("Captioned", kind=SHARE, key="captioned"), captioned),
         (Column("Scored", kind=SHARE, key="scored"), scored),
         (Column("Empty", kind=COUNT, key="empty"), empty),
