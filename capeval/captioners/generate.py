@@ -14,7 +14,7 @@ from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Outcome, Uncaptioned
 from capeval.captioners.ray_pool import open_model
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.captioners.stored_work import StoredResult, StoredWork, settings_id
 from capeval.config import packaged
 from capeval.errors import InputError
 from capeval.files.annotations import VideoFolder, annotations_hash
@@ -255,9 +255,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     def json(self, value: CaptionLine) -> CaptionLine:
         return value
 
-    def result(
-        self, finished: Finished[StoredPlan[CaptionLine], Stored[CaptionLine]]
-    ) -> Generation:
+    def result(self, finished: Finished[Stored[CaptionLine]]) -> Generation:
         done = finished.done
         return Generation(
             **self.common(finished, Generation.not_reached),

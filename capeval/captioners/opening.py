@@ -16,9 +16,15 @@ from capeval.captioners.catalogue import (
     read_catalogue,
 )
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_plugin
-from capeval.config import blaming, config_file
-from capeval.errors import CapevalError, UsageError
+from capeval.captioners.protocol import (
+    BACKENDS,
+    IN_PROCESS,
+    as_captioner,
+    is_plugin,
+    load_plugin,
+)
+from capeval.config import config_file
+from capeval.errors import UsageError
 from capeval.llm.money import Meter
 from capeval.runs.folder import RunFolder
 from capeval.text import describe, one_line, shown
@@ -84,16 +90,15 @@ async def open_captioner(
             yield OpenCaptioner(captioner, entry, Meter())
         finally:
             try:
-                with blaming(lambda error: UsageError(describe(error))):
-                    await captioner.aclose()
-            except CapevalError as error:
+                await captioner.aclose()
+            except Exception as error:
                 # A plugin's error is harmless: the captions are written.
-                on_notice(one_line(f"{entry.name} could not be closed: {error}"))
+                on_notice(one_line(f"{entry.name} could not be closed: {describe(error)}"))
     else:
         more = {}
         if entry is None or entry.reached == "endpoint":
             more = {"dry_run": dry_run}
-            for name in _given(options, *_IN_PROCESS):
+            for name in _given(options, *IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
@@ -101,8 +106,7 @@ async def open_captioner(
             yield opened
 
 
-_IN_PROCESS = ("device", "batch_size")
-_OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
+_OF_MODELS = ("max_new_tokens", "temperature", *IN_PROCESS)
 
 
 def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True)
 class StoredPlan(Plan[Stored[ValueT]]):
-    """The stored replies, and the items left to ask, of all that were `asked`.
+    """The stored replies, and the items left to ask.
 
     `run_id` identifies this run, whatever its name, so that no other run gets its cached replies.
     `outdated` replies are about an earlier state of their items; `missing` says by item why its
@@ -63,7 +63,6 @@ class StoredPlan(Plan[Stored[ValueT]]):
     settings: Mapping[str, Any]
     run_id: str
     outdated: Mapping[str, Stored[ValueT]]
-    asked: int
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -249,7 +248,7 @@ class StoredWork(
         return False
 
     @abstractmethod
-    def result(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
+    def result(self, finished: Finished[Stored[ValueT]]) -> ResultT:
         """Return the result of this run or shard."""
 
     def file(self, name: str) -> Path:
@@ -297,7 +296,6 @@ class StoredWork(
             settings=settings,
             run_id=self.run.read_manifest().get("id") or uuid4().hex,
             outdated={index: one for index, one in outdated.items() if index not in made},
-            asked=len(self.chosen),
         )
 
     def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
@@ -401,15 +399,13 @@ class StoredWork(
     def spent(self) -> Spent:
         return Spent(self.usage, self.meter.spent)
 
-    def common(
-        self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]], not_reached: str
-    ) -> dict[str, Any]:
+    def common(self, finished: Finished[Stored[ValueT]], not_reached: str) -> dict[str, Any]:
         done = finished.done
         made = {index: one for index, one in done.items() if one.reason is None}
         return {
             "run": self.run,
             "shard": self.shard,
-            "asked": finished.plan.asked,
+            "asked": len(self.chosen),
             "left": {
                 index: (done[index].reason if index in done else None) or not_reached
                 for index in self.chosen
@@ -428,7 +424,7 @@ class StoredWork(
         if count := len(plan.outdated):
             again = f"{counted(count, self.labels.item)} will be {self.outdated}"
             self.notices = [Loss(f"{self.run.name}: {again}")]
-        todo, missing = len(plan.todo), plan.missing
+        asked, todo, missing = len(self.chosen), len(plan.todo), plan.missing
         expected = estimate_generation(plan.todo, self.reader, self.opened, self.tokens)
         frames, usage = await expected
         lines = [f"{run}: {counted(todo, self.labels.item)} to {self.to_do}"]
@@ -443,8 +439,8 @@ class StoredWork(
             )
         details = {
             "run": run,
-            "asked": plan.asked,
-            "done": plan.asked - todo - len(missing),
+            "asked": asked,
+            "done": asked - todo - len(missing),
             f"to_{self.to_do}": todo,
             "missing": dict(missing),
             "settings": plan.settings,
@@ -459,14 +455,14 @@ class StoredWork(
             found = self._merged(finished)
         yield Done(found, [found.lacks], found.files)
 
-    def _merged(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
+    def _merged(self, finished: Finished[Stored[ValueT]]) -> ResultT:
         if self.shard and not finished.stopped:
             whole = replace(self, shard=None)
             with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
                 plan = whole.kept()
                 if plan.kept.keys() >= {*whole.selected}:
                     whole.finish(plan, plan.kept)
-                    return whole.result(replace(finished, plan=plan, done=plan.kept))
+                    return whole.result(replace(finished, done=plan.kept))
         return self.result(finished)
 
 

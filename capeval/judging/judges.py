@@ -66,15 +66,7 @@ def default_judge(
     2. OpenAI's own API has `DEFAULT_MODEL`, whatever the date.
     3. Any other endpoint has its only model: its name is None.
 
-    Parameters
-    ----------
-    is_sample : whether only the bundled sample is to be judged
-    offline : whether nothing will be called, so that no key is needed
-
-    Raises
-    ------
-    UsageError
-        No judge is configured.
+    If nothing will be called (`offline`), no key is needed.
     """
     known = (options.base_url, options.api_key, *map(os.environ.get, _ENVIRONMENT))
     if options.client is None and not any(known):
@@ -152,10 +144,8 @@ class OpenJudge:
     def folder_in(self, run: RunFolder) -> JudgeFolder:
         """Return the judge's folder in a run, which is named for the prompts without their hash."""
         judge, label = self.judge, self.judge.prompts
-        prompts, identity = (
-            label and (label.rpartition("@")[0] or label),
-            short_hash(judge.identity),
-        )
+        prompts = label and (label.rpartition("@")[0] or label)
+        identity = short_hash(judge.identity)
         return run.judge(judge.name, prompts, judge.reasoning, identity=identity)
 
 
@@ -223,13 +213,7 @@ async def open_judge(
 
 
 def open_chat(o: ChatOptions, *, offline: bool) -> AbstractAsyncContextManager[Chat]:
-    """Open the chat model that the options name; its connections close with the block.
-
-    Raises
-    ------
-    UsageError
-        No endpoint is configured, or no chat model.
-    """
+    """Open the chat model that the options name; its connections close with the block."""
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     key = key_for(o, "there is no key for the chat model", offline=offline)

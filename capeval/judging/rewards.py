@@ -58,7 +58,7 @@ class RewardOptions(JudgingOptions):
     max_words: int | None = python_only(None, min=1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class RewardCounts:
     """The numbers of captions scored, left unscored, and scored before."""
 
@@ -252,11 +252,11 @@ class Judge:
 
     def _task(self, key: _Key) -> asyncio.Future[_ByType | Unscored]:
         if (task := self._under_way.get(key)) is not None:
-            self._count(reused=1)
+            self.counts.reused += 1
             return asyncio.shield(task)
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
-            self._count(reused=1)
+            self.counts.reused += 1
             done: asyncio.Future[_ByType | Unscored] = asyncio.get_running_loop().create_future()
             done.set_result(kept)
             return done
@@ -281,22 +281,16 @@ class Judge:
         if not isinstance(judged, Scored):
             self._failed_in_a_row += 1
             self._last_reason = judged.reason
-            self._count(unscored=1)
+            self.counts.unscored += 1
             return judged
         self._failed_in_a_row = 0
-        self._count(scored=1)
+        self.counts.scored += 1
         counts = AnnotationArrays([annotation]).counts([0], [judged.relations])
         found = video_scores([index], counts, measures(counts))[index]
         self._kept[key] = found
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return found
-
-    def _count(self, *, scored: int = 0, unscored: int = 0, reused: int = 0) -> None:
-        was = self.counts
-        self.counts = RewardCounts(
-            was.scored + scored, was.unscored + unscored, was.reused + reused
-        )
 
 
 def _given(options: RewardOptions) -> RewardOptions:

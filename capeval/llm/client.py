@@ -208,9 +208,6 @@ class OpenAIChatClient:
         self._endpoint = parse_endpoint(base_url)
         self.base_url = self._endpoint.url
 
-    def __repr__(self) -> str:
-        return f"OpenAIChatClient({self.base_url!r})"
-
     async def __aenter__(self) -> Self:
         return self
 

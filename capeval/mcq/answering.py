@@ -477,7 +477,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def json(self, value: Response) -> dict[str, Any]:
         return value.model_dump(mode="json")
 
-    def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
+    def result(self, finished: Finished[Stored[Response]]) -> Answers:
         done = finished.done
         return Answers(
             **self.common(finished, Answers.not_reached),

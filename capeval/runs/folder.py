@@ -233,9 +233,7 @@ class RunFolder:
     def judges(self, named: str | None = None) -> list[JudgeFolder]:
         """Return the folders of this run's judges that have verdicts.
 
-        Parameters
-        ----------
-        named : only the judge of this name; if there is none, those whose names begin so
+        Only the judge that is `named` so; if there is none, those whose names begin so.
         """
         judges = [one for one in map(JudgeFolder, self._folders()) if one.has_verdicts()]
         if named is None:

@@ -302,10 +302,8 @@ def tested_model_warnings(
 ) -> list[str]:
     """Return warnings that a run's model drafted or filtered annotations or questions.
 
-    Parameters
-    ----------
-    made : the `drafted_by` and `filtered_by` of each, as far as known
-    models : the names of the run's model, besides the run's own name
+    `made` are the `drafted_by` and `filtered_by` of each, as far as known; `models` are the names
+    of the run's model, besides the run's own name.
     """
     names = {_key(name) for name in (run, *models) if name}
     found = {

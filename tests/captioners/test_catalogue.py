@@ -82,7 +82,7 @@ def own(tmp_path: Path, text: str) -> Path:
         ("[models.m", "not valid TOML"),
         ("models = 3", "models: must be a table, not 3"),
         ('[models]\nm = "x"', 'models."m": must be a table, not "x"'),
-        ('[models.m]\nhub = "a/b"\nframe = "32"', 'models."m".frame: is unknown; one of reached'),
+        ('[models.m]\nhub = "a/b"\nframe = "32"', 'models."m": frame: is not a known field'),
         ('[models."llava-vido-7b"]\nframes = "8"', 'did you mean "llava-video-7b"?'),
         ('[models.m]\nhub = "a/b"\nreached = "transformer"', 'did you mean "transformers"?'),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
