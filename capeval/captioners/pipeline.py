@@ -23,6 +23,7 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Ou
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.language import words
+from capeval.llm.money import TOKENS_PER_IMAGE
 from capeval.llm.tracing import trace
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
@@ -385,7 +386,6 @@ def repetition_warning(text: str) -> str | None:
 # Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
 _SAMPLED_VIDEOS = 3
-_OTHER_IMAGE_TOKENS = 1000
 
 
 async def estimate_generation(
@@ -423,7 +423,7 @@ def image_tokens(model: str, width: int, height: int) -> int:
     1105
     """
     if not model.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5")) or "mini" in model or "nano" in model:
-        return _OTHER_IMAGE_TOKENS
+        return TOKENS_PER_IMAGE
     fits = min(1.0, 2048 / max(width, height))
     fits = min(fits, 768 / (min(width, height)))
     tiles = math.ceil(width * fits / 512) * math.ceil(height * fits / 512)

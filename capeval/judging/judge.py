@@ -272,11 +272,8 @@ async def open_judging(
         yield JudgingSession(options, targets, opened)
 
 
-def targets_of(options: RunOptions) -> Targets:
-    """Return the finder of the targets of a judge's options."""
-    annotations = options.annotations
-    path = str(annotations) if isinstance(annotations, str | Path) else None
-    o = options
+def targets_of(o: RunOptions) -> Targets:
+    path = str(o.annotations) if isinstance(o.annotations, str | Path) else None
     return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns, o.replace_captions)
 
 

@@ -150,7 +150,6 @@ class OpenJudge:
 
 
 def judge_server(o: RunOptions, *, offline: bool) -> Server:
-    """Return the server that is to be started for the judge; raises `UsageError`."""
     name = o.judge
     if not isinstance(name, str) or name in JUDGES:
         what = shown(name) if isinstance(name, str) else type(name).__name__
@@ -213,7 +212,6 @@ async def open_judge(
 
 
 def open_chat(o: ChatOptions, *, offline: bool) -> AbstractAsyncContextManager[Chat]:
-    """Open the chat model that the options name; its connections close with the block."""
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     key = key_for(o, "there is no key for the chat model", offline=offline)

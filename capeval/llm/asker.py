@@ -182,7 +182,7 @@ class Asker:
                     return Answer(value, tuple(replies), tuple(complaints))
                 except RequestRefused as refusal:
                     state = "exhausted"
-                    raise ReplyRefused(str(refusal), tuple(replies), tuple(complaints)) from None
+                    raise ReplyRefused(str(refusal), tuple(replies)) from None
                 except ReplyError as error:
                     complaint = str(error.args[0]) if error.args else str(error)
                     trace("reply rejected", reason=complaint, attempt=len(replies))
@@ -190,7 +190,7 @@ class Asker:
                     needs_room = not whole or isinstance(error, Incomplete)
                     if len(replies) >= attempts:
                         state = "exhausted"
-                        raise ReplyBroken(complaint, tuple(replies), tuple(complaints)) from None
+                        raise ReplyBroken(complaint, tuple(replies)) from None
                 finally:
                     # Its check did not wait for anything, so a killed process has it stored.
                     if self.cache is not None and was != state:

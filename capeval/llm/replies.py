@@ -158,11 +158,9 @@ class Answer(Generic[T_co]):
 
 
 class _Replied(Exception):
-    def __init__(
-        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
-    ) -> None:
+    def __init__(self, reason: str, replies: tuple[ChatReply, ...]) -> None:
         super().__init__(reason)
-        self.replies, self.complaints = replies, complaints
+        self.replies = replies
 
 
 class ReplyBroken(_Replied, ReplyError):

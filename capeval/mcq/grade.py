@@ -46,7 +46,6 @@ from capeval.options import (
     command,
     declares,
     in_file,
-    on_notice_option,
     option,
     out_option,
     python_only,
@@ -107,7 +106,6 @@ class GradeOptions(EndpointOptions):
     resamples: int = python_only(10_000, min=99)
     seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
     out: FilePath | None = out_option()
-    on_notice: Notices = on_notice_option()
 
 
 _LABELS = Labels("reading", "reply", "read", "unread")

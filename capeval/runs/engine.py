@@ -169,7 +169,6 @@ class Status:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until all is done, at the current rate."""
         return (self.total - self.done) * self.seconds / max(self.done, 1)
 
 

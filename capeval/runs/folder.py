@@ -119,7 +119,6 @@ class JudgeFolder:
         return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
-        """Write `judge.json` if it would change."""
         if self.read_judge() != judge:
             write_atomic(self.judge, dumps(judge, indent=1) + "\n")
 
@@ -257,7 +256,6 @@ class RunFolder:
         return str(project / path) if is_elsewhere else path
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write `manifest.json` if it would change."""
         if self.read_manifest() != manifest:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 

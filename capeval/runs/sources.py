@@ -250,7 +250,6 @@ def annotations_named_by(path: Path) -> str | None:
 
 
 def is_bundled(name: str) -> bool:
-    """Return whether a name is that of a run of the bundled sample."""
     return name.startswith(f"{SAMPLE}-")
 
 
