@@ -172,7 +172,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     def __post_init__(self) -> None:
         super().__post_init__()
         wanted = self.wanted
-        self.videos = wanted.videos
+        self.videos = VideoFolder(wanted.videos)
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.selected = [annotation.index for annotation in wanted.chosen]

@@ -179,7 +179,7 @@ class StoredWork(
     to_do : the verb of the work, such as "caption"
     outdated : the notice about items whose stored reply is no longer valid
     tokens : the expected tokens of a reply; None for those of a caption
-    videos : the folder of the videos; None if the model sees none
+    videos : None if the model sees none
     items : the video of each item, in order
     selected : the items that filters leave, for all shards
     settings : all that affects replies; a run has one set of them
@@ -195,7 +195,7 @@ class StoredWork(
     reader: FrameReader
     usage: Usage = field(default_factory=Usage)
     shard: Shard | None = field(default=None, kw_only=True)
-    videos: Path | None = field(init=False)
+    videos: VideoFolder | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
     selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
@@ -280,12 +280,14 @@ class StoredWork(
                             error.message, file=file, where=where, field=error.field
                         ) from None
         self.check(stored)
-        videos = None if self.videos is None else VideoFolder(self.videos)
         made: dict[str, Stored[ValueT]] = {}
         failed: dict[str, Stored[ValueT]] = {}
         outdated: dict[str, Stored[ValueT]] = {}
         for one in stored:
-            if one.index in self.items and self.fits(one, self._found(one.index, videos)):
+            video, is_asked = None, one.index in self.items
+            with suppress(VideoError):
+                video = self.found(one.index)[1] if is_asked else None
+            if is_asked and self.fits(one, video):
                 (made if one.reason is None else failed)[one.index] = one
             elif one.reason is None:
                 outdated[one.index] = one
@@ -298,11 +300,13 @@ class StoredWork(
             outdated={index: one for index, one in outdated.items() if index not in made},
         )
 
-    def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
-        try:
-            return found(self.items[index], videos)[1]
-        except VideoError:
-            return None
+    def found(self, index: str) -> tuple[Path, dict[str, Any]]:
+        """Return the path of an item's video, and the record of it; raises `VideoError`."""
+        if self.videos is None:
+            return Path(), {}
+        path = self.videos.find(self.items[index])
+        name = path.relative_to(self.videos.path).as_posix()
+        return path, {"file": name, "bytes": file_size(path)}
 
     def plan(self) -> StoredPlan[ValueT]:
         plan = self.kept()
@@ -310,19 +314,19 @@ class StoredWork(
         todo: list[Job] = []
         missing: dict[str, str] = {}
         absent: dict[str, str] = {}  # the same by video
-        videos = None if self.videos is None else VideoFolder(self.videos)
         for index in self.chosen:
             if index in kept and kept[index].reason is None:
                 continue
             try:
-                todo.append(self.job(index, *found(self.items[index], videos)))
+                todo.append(self.job(index, *self.found(index)))
             except VideoError as error:
                 missing[index] = absent[self.items[index]] = str(error)
                 kept[index] = self.failed(index, str(error))
-        if absent and not todo and all(one.reason is not None for one in kept.values()):
+        is_empty = not todo and all(one.reason is not None for one in kept.values())
+        if self.videos and absent and is_empty:
             raise InputError(
                 f"{none_found(absent)}; name the folder of the videos with --videos",
-                file=self.videos,
+                file=self.videos.path,
             )
         # A video is decoded once for several questions about it. Items that failed before come
         # last: one that breaks the model does not keep it from others.
@@ -464,14 +468,6 @@ class StoredWork(
                     whole.finish(plan, plan.kept)
                     return whole.result(replace(finished, done=plan.kept))
         return self.result(finished)
-
-
-def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
-    """Return the path of a video, and the record of the file; raises `VideoError`."""
-    if videos is None:
-        return Path(), {}
-    path = videos.find(name)
-    return path, {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
 
 
 # ---- The settings of a run, which all of its replies share ---------------------------------------

@@ -31,7 +31,7 @@ from capeval.runs.engine import (
 )
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import Target, Targets, work_on
-from capeval.runs.sources import from_memory, run_name
+from capeval.runs.sources import Source, from_memory, run_name
 from capeval.schema import Caption, Unscored, Usage
 from capeval.scoring import Scores
 from capeval.scoring.judged_run import scores_text
@@ -135,7 +135,7 @@ class JudgingSession(LongWork[Judged]):
     def begin(self, target: Target, locks: Locks) -> tuple[PlannedRun, JudgingPlan]:
         work = JudgingWork(target, self.opened, self._options)
         plan, lock = locks.begin(work)
-        self._report(work, plan)
+        self._report(work.source, plan)
         return PlannedRun(target, lock, work, plan), plan
 
     def expected(self, todo: Mapping[str, int], stages: Mapping[Stage, Usage]) -> WorkEstimate:
@@ -204,10 +204,9 @@ class JudgingSession(LongWork[Judged]):
         own = run and self.opened.folder_in(run)
         return JudgedRuns(results, known_agreement(own, self._on_notice) if own else None)
 
-    def _report(self, work: JudgingWork, plan: JudgingPlan) -> None:
-        source = work.source
+    def _report(self, source: Source, plan: JudgingPlan) -> None:
         if plan.replaced is not None and source.run:
-            self._report_replaced(work, source.run, plan.replaced)
+            self._report_replaced(source.captions, source.run, plan.replaced)
         for line in (*source.notices, *source.warnings):
             self._on_notice(line)
         for changed, count in plan.stale.items():
@@ -235,20 +234,16 @@ class JudgingSession(LongWork[Judged]):
             self._on_notice(notice if self.opened.prompts is None else Loss(notice))
 
     def _report_replaced(
-        self, work: JudgingWork, run: RunFolder, replaced: Sequence[Caption]
+        self, captions: Sequence[Caption], run: RunFolder, replaced: Sequence[Caption]
     ) -> None:
         """Announce how captions differ from those that they replace, and what that outdates."""
         before = {one.index: one.caption for one in replaced}
-        now = {one.index: one.caption for one in work.source.captions}
+        now = {one.index: one.caption for one in captions}
         changed = sum(before.get(index, text) != text for index, text in now.items())
         self._on_notice(
             f"{run.name}: {counted(changed, 'caption')} changed, {len(now.keys() - before):,} new, "
             f"{len(before.keys() - now):,} removed; the former go to {run.captions_before()}"
         )
-        for folder in run.judges():
-            if folder.path != self.opened.folder_in(run).path and (count := work.outdated(folder)):
-                what = f"{counted(count, 'stored verdict')} of {folder.path.name} outdated"
-                self._on_notice(Loss(f"{run.name}: {what}; repeat `capeval judge` with that judge"))
         made = [(one.calibrated, one.path / "report.html") for one in run.judges()]
         if old := [file for files in made for file in files if file.exists()]:
             what = f"{listed(old)}: about the former captions"

@@ -235,16 +235,6 @@ class JudgingWork(ResumableTask[JudgingPlan, Judgment]):
         expected = self._expected(todo, begun)
         return JudgingPlan(source.name, kept, todo, begun, stale, expected, replaced)
 
-    def outdated(self, folder: JudgeFolder) -> int:
-        """Return how many verdicts of another judge are on texts that have changed."""
-        captions = {caption.index: caption for caption in self.source.captions}
-        stored = load_judgments(folder.judgments)
-        return sum(
-            isinstance(judged := stored.get(one.index), Scored)
-            and changed_since(judged, one, captions.get(one.index)) is not None
-            for one in self.source.annotations
-        )
-
     def _expected(
         self, todo: Sequence[tuple[Annotation, Caption]], begun: Mapping[str, Judgment]
     ) -> dict[Stage, Usage]:

@@ -206,17 +206,10 @@ class Judge:
             return self._loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
         main = loop.create_task(self._stay_open())
         self._end = partial(loop.call_soon_threadsafe, main.cancel)
-        try:
-            loop.run_until_complete(asyncio.wait([main]))
-            rest = asyncio.all_tasks(loop)
-            for task in rest:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-        finally:
-            loop.close()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(asyncio.wait([main]))
 
     async def _stay_open(self) -> None:
         o, opened = self._options, self._opened

@@ -18,6 +18,7 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Un
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.config import prompt_of, prompts_label, template
 from capeval.errors import InputError
+from capeval.files.annotations import VideoFolder
 from capeval.files.jsonl import as_stored
 from capeval.mcq.question_files import questions_hash
 from capeval.mcq.responses import RESPONSES
@@ -380,7 +381,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def __post_init__(self) -> None:
         super().__post_init__()
         asking = self.reader
-        self.videos = asking.videos
+        self.videos = VideoFolder(asking.videos) if asking.videos else None
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
         self.selected = [question.id for question in asking.chosen]
