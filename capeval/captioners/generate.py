@@ -291,7 +291,7 @@ async def open_generating(
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_folder(options, entry.name) if entry and dry_run else None
-    async with open_model(options, dry_run=run) as opened:
+    async with open_model(options, entry, dry_run=run) as opened:
         yield GenerationWork(
             run_folder(options, opened.captioner.name),
             opened,

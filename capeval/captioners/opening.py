@@ -70,13 +70,13 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    options: CaptionerOptions, *, dry_run: RunFolder | None = None
+    options: CaptionerOptions, entry: ModelEntry | None, *, dry_run: RunFolder | None = None
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open a captioner; its model or connections close with the block.
+    """Open the captioner of `choose_model`; its model or connections close with the block.
 
     With `dry_run`, a named run, an endpoint needs neither a key nor a server, and none is started.
     """
-    entry, on_notice = choose_model(options), options.on_notice
+    on_notice = options.on_notice
     if entry is not None and not isinstance(options.model, str | None):
         if given := _given(options, *_OF_MODELS, "serve"):
             raise UsageError(

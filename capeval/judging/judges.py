@@ -172,10 +172,9 @@ async def open_judge(
     the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key and
     calls nothing. Replies are cached if it `keeps_replies`. A `server` is started later.
     """
-    judge, reasons = options.judge, tuple[str, ...]()
+    judge, reason = options.judge, ""
     if judge is None:
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
-        reasons = (reason,)
     if judge is None or (isinstance(judge, str) and judge not in JUDGES):
         prompts = load_prompts(options.prompts, explain=options.explain)
         near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
@@ -184,7 +183,7 @@ async def open_judge(
         opening = _opened(options, judge, key, keeps_replies=keeps_replies, server=server)
         async with opening as chat:
             asks = LLMJudge(chat, prompts, options.on_notice)
-            reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
+            reasons = tuple(filter(None, (reason, chat.why_reasoning)))
             yield OpenJudge(
                 *(asks, chat.asker.meter, asks.concurrency, prompts, reasons, chat.thinks),
                 running=chat.asker.running,
@@ -206,7 +205,7 @@ async def open_judge(
     )
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, reasons=reasons)
+        yield OpenJudge(prepared, Meter(), concurrency, reasons=(reason,) if reason else ())
     finally:
         prepared.close()
 
