@@ -81,17 +81,6 @@ def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | Non
     return _verdicts_in(path, judge) if path.is_dir() else path
 
 
-def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
-    """Return the file of a metric, a judge's folder, or a run's verdicts by its only judge.
-
-    `judge` selects one of a run's judges.
-    """
-    path = locate(name_or_path, runs, _is_judged, "a file")
-    if path.is_dir() and not JudgeFolder(path).has_verdicts():
-        return _verdicts_in(path, judge)
-    return path
-
-
 def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
     """Return the judges' folders, with verdicts, that a run or one such folder means."""
     path = locate(name_or_path, runs, _is_judged, "a folder", files=False)
