@@ -170,8 +170,6 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     if file is None:
         raise OSError("it has no config.json")
     loaded = json.loads(Path(file).read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise OSError("its config.json is not an object")
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)
 

@@ -123,7 +123,7 @@ class Generation(StoredResult):
     """The captions of a run or shard, in the annotations' order."""
 
     labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
-    replies = ("caption", "captions")
+    replies, name = ("caption", "captions"), "captions"
     not_reached = "not generated: the run was stopped"
     then, detail = "Judge them: capeval judge", "annotated"
 
@@ -136,10 +136,6 @@ class Generation(StoredResult):
 
     def records(self) -> list[dict[str, Any]]:
         return [dict(line) for line in self.captions]
-
-    @property
-    def file(self) -> Path:
-        return self.run.captions
 
     @property
     def ungenerated(self) -> Mapping[str, str]:

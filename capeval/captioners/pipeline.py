@@ -168,9 +168,11 @@ class _Pipeline:
         """
 
         def alike(one: _Read) -> list[_Read]:
-            apart = {id(read): abs(len(read[1]) - len(one[1])) for read in self._pool}
-            found = (read for read in self._pool if self._mixes or not apart[id(read)])
-            return sorted(found, key=lambda read: apart[id(read)])
+            def apart(read: _Read) -> int:
+                return abs(len(read[1]) - len(one[1]))
+
+            found = (read for read in self._pool if self._mixes or not apart(read))
+            return sorted(found, key=apart)
 
         size = self._size
         batch = max(map(alike, self._pool[:1] if self._mixes else self._pool), key=len, default=[])
@@ -181,8 +183,7 @@ class _Pipeline:
         if not (is_last or is_full or len(self._pool) >= 2 * size or waiting >= AHEAD_BYTES // 2):
             return []
         batch = batch[:size]
-        chosen = {id(read) for read in batch}
-        self._pool = [read for read in self._pool if id(read) not in chosen]
+        self._pool = [read for read in self._pool if read not in batch]
         self._bytes -= sum(frames.frames.nbytes for _, frames in batch)
         return batch
 

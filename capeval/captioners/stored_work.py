@@ -70,14 +70,15 @@ class StoredPlan(Plan[Stored[ValueT]]):
 class StoredResult(Result):
     """The replies of a run or shard.
 
-    A subclass sets the words for one reply and for several, the reason of an item that a stopped
-    run did not reach, the next command, and the field that only it shows in JSON. `left` says why
-    some of the `asked` items have no reply; `new` replies were added by this call. The `cost` is
-    None for a model in this process.
+    A subclass sets the words for one reply and for several, the name of the finished file, the
+    reason of an item that a stopped run did not reach, the next command, and the field that only it
+    shows in JSON. `left` says why some of the `asked` items have no reply; `new` replies were added
+    by this call. The `cost` is None for a model in this process.
     """
 
     labels: ClassVar[Labels]
     replies: ClassVar[tuple[str, str]]
+    name: ClassVar[str]
     not_reached: ClassVar[str]
     then: ClassVar[str]
     detail: ClassVar[str]
@@ -97,9 +98,8 @@ class StoredResult(Result):
         """The record of each reply: its model, its warnings."""
 
     @property
-    @abstractmethod
     def file(self) -> Path:
-        """The file of the finished run."""
+        return self.run.path / f"{self.name}.jsonl"
 
     @property
     def warnings(self) -> dict[str, int]:
@@ -145,7 +145,7 @@ class StoredResult(Result):
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.shown_run,
-            self.file.stem: str(self.file) if self.file.exists() else None,
+            self.name: str(self.file) if self.file.exists() else None,
             "shard": str(self.shard) if self.shard else None,
             "asked": self.asked,
             self.labels.done: self.asked - len(self.left),

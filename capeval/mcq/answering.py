@@ -21,7 +21,6 @@ from capeval.errors import InputError
 from capeval.files.annotations import VideoFolder
 from capeval.files.jsonl import as_stored
 from capeval.mcq.question_files import questions_hash
-from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
@@ -338,7 +337,7 @@ class Answers(StoredResult):
     """
 
     labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-    replies = ("reply", "replies")
+    replies, name = ("reply", "replies"), "responses"
     not_reached = "not asked: the run was stopped"
     then, detail = "Grade them: capeval mcq grade", "without_subtitles"
 
@@ -355,10 +354,6 @@ class Answers(StoredResult):
 
     def records(self) -> list[dict[str, Any]]:
         return [response.model_dump(mode="json") for response in self.responses]
-
-    @property
-    def file(self) -> Path:
-        return self.run.path / RESPONSES
 
     @property
     def unanswered(self) -> Mapping[str, str]:
