@@ -76,7 +76,6 @@ async def open_captioner(
 
     With `dry_run`, a named run, an endpoint needs neither a key nor a server, and none is started.
     """
-    on_notice = options.on_notice
     if entry is not None and not isinstance(options.model, str | None):
         if given := _given(options, *_OF_MODELS, "serve"):
             raise UsageError(
@@ -93,7 +92,7 @@ async def open_captioner(
                 await captioner.aclose()
             except Exception as error:
                 # A plugin's error is harmless: the captions are written.
-                on_notice(one_line(f"{entry.name} could not be closed: {describe(error)}"))
+                options.on_notice(one_line(f"{entry.name} could not be closed: {describe(error)}"))
     else:
         more = {}
         if entry is None or entry.reached == "endpoint":
@@ -102,7 +101,7 @@ async def open_captioner(
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-        async with backend(entry, options, on_notice, **more) as opened:
+        async with backend(entry, options, **more) as opened:
             yield opened
 
 

@@ -7,7 +7,7 @@ import copy
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -260,22 +260,20 @@ class TransformersCaptioner:
         )
 
 
-def _load(
-    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
-) -> LoadedModel:
+def _load(entry: ModelEntry, options: CaptionerOptions) -> LoadedModel:
     require_packages(_NEEDED, "generate")
     from capeval.captioners.loading import load_model
 
-    return load_model(entry, options, on_notice)
+    return load_model(entry, options)
 
 
 @asynccontextmanager
 async def open_transformers(
-    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
+    entry: ModelEntry, options: CaptionerOptions
 ) -> AsyncIterator[OpenCaptioner]:
     """Load a catalogue entry's model for the block; code in its repository never runs."""
     # It may take minutes: Ctrl-C works meanwhile.
-    loaded = await in_thread(partial(_load, entry, options, on_notice))
+    loaded = await in_thread(partial(_load, entry, options))
     captioner = TransformersCaptioner(
         loaded, name=entry.name, batch_size=options.batch_size, seed=options.seed
     )

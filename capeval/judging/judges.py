@@ -232,9 +232,7 @@ async def _opened(
 
     A notice says if the model is or will be retired.
     """
-    async with open_asker(
-        o, key, keeps_replies=keeps_replies, server=server, on_notice=o.on_notice
-    ) as asker:
+    async with open_asker(o, key, keeps_replies=keeps_replies, server=server) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)

@@ -283,7 +283,7 @@ async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterat
         yield GradingSession(o, None)
         return
     key = key_for(o, "there is no key for --llm", offline=dry_run)
-    async with open_asker(o, key, on_notice=o.on_notice) as asker:
+    async with open_asker(o, key) as asker:
         yield GradingSession(o, asker)
 
 
