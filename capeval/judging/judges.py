@@ -102,20 +102,16 @@ def ending(model: str, entry: JudgeModel | None) -> Loss | None:
     if entry is None or entry.days_left is None or entry.days_left > WARNED_DAYS:
         return None
     if entry.is_retired:
-        return Loss(retired(model, entry))
+        new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
+        return Loss(
+            f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
+            "stored verdicts are scored and compared as before"
+        )
     new = f"its provider recommends --judge {entry.successor}" if entry.successor else "any other"
     return Loss(
         f"the judge {model} retires in {counted(entry.days_left, 'day')}, on {entry.shutdown}: "
         "finish its runs by then; to compare with another judge later, judge a sample with both "
         f"before ({new})"
-    )
-
-
-def retired(model: str, entry: JudgeModel) -> str:
-    new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
-    return (
-        f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
-        "stored verdicts are scored and compared as before"
     )
 
 

@@ -95,6 +95,7 @@ class Judge:
         self._thread: threading.Thread | None = None
         self._end: Callable[[], object] = lambda: None
         self._opened: Future[OpenJudge] = Future()
+        self._turns: asyncio.Semaphore
 
     def rewards(
         self,
@@ -214,7 +215,6 @@ class Judge:
     async def _stay_open(self) -> None:
         o, opened = self._options, self._opened
         is_sample = o.annotations == SAMPLE
-        self._turns: asyncio.Semaphore | None = None
         try:
             keeps = o.cache is not None
             async with open_judge(o, is_sample=is_sample, keeps_replies=keeps) as judge:
@@ -261,7 +261,6 @@ class Judge:
     async def _judged(self, key: _Key) -> _ByType | Unscored:
         index, text = key
         annotation, opened = self._annotations[index], self._opened.result()
-        assert self._turns is not None  # noqa: S101 - it is opened
         async with self._turns:
             if self._failed_in_a_row >= _IN_A_ROW:
                 return Unscored(index=index, reason=self._last_reason)
