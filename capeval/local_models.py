@@ -170,14 +170,11 @@ def find_checkpoint(model: str, revision: str | None) -> Checkpoint:
     if file is None:
         raise OSError("it has no config.json")
     loaded = json.loads(Path(file).read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise OSError("its config.json is not an object")
     commit = None if is_local else extract_commit_hash(str(file), None) or revision
     return Checkpoint(model, loaded, Path(file).parent, commit)
 
 
 def check_complete(model: str, info: Mapping[str, Any]) -> None:
-    """Raise `UsageError` if the checkpoint lacks tensors."""
     # Missing weights would be initialised at random, with only a warning.
     if missing := sorted(info.get("missing_keys") or ()):
         raise UsageError(
@@ -186,7 +183,6 @@ def check_complete(model: str, info: Mapping[str, Any]) -> None:
 
 
 def check_vocabulary(model: str, tokenizer: Any) -> None:
-    """Raise `UsageError` if a tokenizer has no vocabulary."""
     # Without its files transformers makes an empty one, which reads every text alike.
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
         raise UsageError(f"{model}: its tokenizer has no vocabulary (tokenizer.json is missing)")
@@ -370,7 +366,6 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that a device or the machine ran out of memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -381,7 +376,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release(device: torch.device) -> None:
-    """Return unused memory to `device`."""
     import torch
 
     gc.collect()

@@ -80,24 +80,6 @@ class ModelEntry(BaseModel):
     def _without_credentials(self, base_url: str | None) -> str | None:
         return base_url and public_url(base_url)
 
-    def problem(self) -> tuple[str, str]:
-        """Return the field that makes the entry unusable and the reason, or two empty strings."""
-        if self.reached not in _REACHED and self.reached not in BACKENDS:
-            known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
-            problem = f"{shown(self.reached)} is unknown; one of {', '.join(known)}"
-            return "reached", problem + nearest(self.reached, known)
-        needed = {"transformers": "hub", "server": "serve", "none": "note"}.get(self.reached)
-        if needed and not getattr(self, needed):
-            return "reached", f"a model reached by {self.reached!r} needs {needed!r}"
-        if self.base_url is not None:
-            try:
-                parse_endpoint(self.base_url)
-            except UsageError as error:
-                return "base_url", str(error)
-        if self.reached == "transformers" and (unknown := set(self.options) - _OPTIONS):
-            return f"options.{min(unknown)}", f"is unknown; one of {', '.join(sorted(_OPTIONS))}"
-        return "", ""
-
     @property
     def has_own_address(self) -> bool:
         return self.base_url != _packaged().get(self.name, {}).get("base_url")
@@ -136,10 +118,6 @@ def _own_entry(file: Path, name: str, table: Any) -> ModelEntry:
 
     if not isinstance(table, dict):
         raise wrong(f"must be a table, not {shown(table)}")
-    known = [field for field in ModelEntry.model_fields if field != "name"]
-    for key in table:
-        if key not in known:
-            raise wrong(f"is unknown; one of {', '.join(known)}{nearest(key, known)}", key)
     packaged = _packaged().get(name, {})
     if not packaged and not {"reached", "hub", "base_url", "serve"} & table.keys():
         near = nearest(name, list(_packaged()))
@@ -202,9 +180,23 @@ def find_model(name: str, catalogue: Mapping[str, ModelEntry]) -> ModelEntry:
 
 
 def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:
-    where = f'models."{name}"'
+    where, field, problem = f'models."{name}"', "reached", ""
     entry = validated(ModelEntry, {**table, "name": name}, file=file, where=where)
-    field, problem = entry.problem()
+    needed = {"transformers": "hub", "server": "serve", "none": "note"}.get(entry.reached)
+    if entry.reached not in _REACHED and entry.reached not in BACKENDS:
+        known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
+        problem = f"{shown(entry.reached)} is unknown; one of {', '.join(known)}"
+        problem += nearest(entry.reached, known)
+    elif needed and not getattr(entry, needed):
+        problem = f"a model reached by {entry.reached!r} needs {needed!r}"
+    elif entry.reached == "transformers" and (unknown := set(entry.options) - _OPTIONS):
+        field = f"options.{min(unknown)}"
+        problem = f"is unknown; one of {', '.join(sorted(_OPTIONS))}"
+    elif entry.base_url is not None:
+        try:
+            parse_endpoint(entry.base_url)
+        except UsageError as error:
+            field, problem = "base_url", str(error)
     if problem:
         raise InputError(problem, file=file, field=f"{where}.{field}")
     return entry

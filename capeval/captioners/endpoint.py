@@ -8,7 +8,7 @@ import io
 import os
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -212,11 +212,7 @@ class EndpointCaptioner:
 
 @asynccontextmanager
 async def open_endpoint(
-    entry: ModelEntry | None,
-    options: CaptionerOptions,
-    on_notice: Callable[[str], None],
-    *,
-    dry_run: RunFolder | None = None,
+    entry: ModelEntry | None, options: CaptionerOptions, *, dry_run: RunFolder | None = None
 ) -> AsyncIterator[OpenCaptioner]:
     """Open an endpoint's captioner, by default for its only model; a dry run sends no request."""
     offline, server, called = dry_run is not None, None, ""
@@ -228,9 +224,8 @@ async def open_endpoint(
     key, key_help = (None, "")
     if not (options.client or offline):
         key, key_help = _key(entry, options, base_url)
-    async with open_asker(
-        *(options, key), base_url=base_url, key_help=key_help, server=server, on_notice=on_notice
-    ) as asker:
+    opening = open_asker(options, key, base_url=base_url, key_help=key_help, server=server)
+    async with opening as asker:
         if options.client is not None:
             entry = entry or ModelEntry(name="model", reached="endpoint")
             served = entry.name
@@ -239,7 +234,7 @@ async def open_endpoint(
         else:
             entry, served = await _served(entry, options, asker, dry_run)
             if offline and served != entry.name:
-                on_notice(f"{asker.base_url} is not asked whether it serves {served}")
+                options.on_notice(f"{asker.base_url} is not asked whether it serves {served}")
         is_own = options.base_url or entry.has_own_address
         form = ImageForm(entry.images if is_own else "jpeg", max_side=entry.max_side)
         captioner = EndpointCaptioner(

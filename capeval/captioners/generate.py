@@ -14,7 +14,7 @@ from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Outcome, Uncaptioned
 from capeval.captioners.ray_pool import open_model
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.captioners.stored_work import StoredResult, StoredWork, settings_id
 from capeval.config import packaged
 from capeval.errors import InputError
 from capeval.files.annotations import VideoFolder, annotations_hash
@@ -123,7 +123,7 @@ class Generation(StoredResult):
     """The captions of a run or shard, in the annotations' order."""
 
     labels = Labels(doing="captioning", item="video", done="captioned", failed="ungenerated")
-    replies = ("caption", "captions")
+    replies, name = ("caption", "captions"), "captions"
     not_reached = "not generated: the run was stopped"
     then, detail = "Judge them: capeval judge", "annotated"
 
@@ -136,10 +136,6 @@ class Generation(StoredResult):
 
     def records(self) -> list[dict[str, Any]]:
         return [dict(line) for line in self.captions]
-
-    @property
-    def file(self) -> Path:
-        return self.run.captions
 
     @property
     def ungenerated(self) -> Mapping[str, str]:
@@ -172,7 +168,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     def __post_init__(self) -> None:
         super().__post_init__()
         wanted = self.wanted
-        self.videos = wanted.videos
+        self.videos = VideoFolder(wanted.videos)
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.selected = [annotation.index for annotation in wanted.chosen]
@@ -255,9 +251,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     def json(self, value: CaptionLine) -> CaptionLine:
         return value
 
-    def result(
-        self, finished: Finished[StoredPlan[CaptionLine], Stored[CaptionLine]]
-    ) -> Generation:
+    def result(self, finished: Finished[Stored[CaptionLine]]) -> Generation:
         done = finished.done
         return Generation(
             **self.common(finished, Generation.not_reached),
@@ -293,7 +287,7 @@ async def open_generating(
 
     # Where only the server knows the model, a dry run needs the server.
     run = run_folder(options, entry.name) if entry and dry_run else None
-    async with open_model(options, dry_run=run) as opened:
+    async with open_model(options, entry, dry_run=run) as opened:
         yield GenerationWork(
             run_folder(options, opened.captioner.name),
             opened,

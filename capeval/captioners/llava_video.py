@@ -262,16 +262,14 @@ class LlavaVideoInputs:
     def __call__(self, requests: Sequence[CaptionRequest]) -> Mapping[str, torch.Tensor]:
         rows = [torch.tensor(self._ids(request)) for request in requests]
         padded = partial(pad_sequence, batch_first=True, padding_side="left")
+        videos = [self._pixels(request) for request in requests if len(request.frames)]
+        # Frames are embedded independently, so all videos' frames are joined.
+        pixels = {"pixel_values_videos": torch.cat(videos)[None]} if videos else {}
         return {
             "input_ids": padded(rows, padding_value=self._tokenizer.pad_token_id),
             "attention_mask": padded([torch.ones_like(row) for row in rows]),
-            **self._videos(requests),
+            **pixels,
         }
-
-    def _videos(self, requests: Sequence[CaptionRequest]) -> dict[str, torch.Tensor]:
-        videos = [self._pixels(request) for request in requests if len(request.frames)]
-        # Frames are embedded independently, so all videos' frames are joined.
-        return {"pixel_values_videos": torch.cat(videos)[None]} if videos else {}
 
     def _ids(self, request: CaptionRequest) -> list[int]:
         before, after = chat_prompt(

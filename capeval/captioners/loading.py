@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,9 +65,7 @@ class _Parts:
     penalises_prompt: bool = True
 
 
-def load_model(
-    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None] = lambda _: None
-) -> LoadedModel:
+def load_model(entry: ModelEntry, options: CaptionerOptions) -> LoadedModel:
     """Load the model of an entry; options replace the entry's values. Raises `UsageError`."""
     model = entry.hub or entry.name
     written = options.max_new_tokens or entry.max_new_tokens
@@ -108,7 +106,7 @@ def load_model(
         if temperature := entry.temperature if options.temperature is None else options.temperature:
             # From the whole distribution, like an endpoint that is given only a temperature.
             decoding |= {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
-        weights = source.identity(on_notice)
+        weights = source.identity(options.on_notice)
     tokenizer = parts.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:

@@ -16,9 +16,15 @@ from capeval.captioners.catalogue import (
     read_catalogue,
 )
 from capeval.captioners.options import CaptionerOptions
-from capeval.captioners.protocol import BACKENDS, as_captioner, is_plugin, load_plugin
-from capeval.config import blaming, config_file
-from capeval.errors import CapevalError, UsageError
+from capeval.captioners.protocol import (
+    BACKENDS,
+    IN_PROCESS,
+    as_captioner,
+    is_plugin,
+    load_plugin,
+)
+from capeval.config import config_file
+from capeval.errors import UsageError
 from capeval.llm.money import Meter
 from capeval.runs.folder import RunFolder
 from capeval.text import describe, one_line, shown
@@ -64,13 +70,12 @@ def choose_model(options: CaptionerOptions) -> ModelEntry | None:
 
 @asynccontextmanager
 async def open_captioner(
-    options: CaptionerOptions, *, dry_run: RunFolder | None = None
+    options: CaptionerOptions, entry: ModelEntry | None, *, dry_run: RunFolder | None = None
 ) -> AsyncIterator[OpenCaptioner]:
-    """Open a captioner; its model or connections close with the block.
+    """Open the captioner of `choose_model`; its model or connections close with the block.
 
     With `dry_run`, a named run, an endpoint needs neither a key nor a server, and none is started.
     """
-    entry, on_notice = choose_model(options), options.on_notice
     if entry is not None and not isinstance(options.model, str | None):
         if given := _given(options, *_OF_MODELS, "serve"):
             raise UsageError(
@@ -84,25 +89,23 @@ async def open_captioner(
             yield OpenCaptioner(captioner, entry, Meter())
         finally:
             try:
-                with blaming(lambda error: UsageError(describe(error))):
-                    await captioner.aclose()
-            except CapevalError as error:
+                await captioner.aclose()
+            except Exception as error:
                 # A plugin's error is harmless: the captions are written.
-                on_notice(one_line(f"{entry.name} could not be closed: {error}"))
+                options.on_notice(one_line(f"{entry.name} could not be closed: {describe(error)}"))
     else:
         more = {}
         if entry is None or entry.reached == "endpoint":
             more = {"dry_run": dry_run}
-            for name in _given(options, *_IN_PROCESS):
+            for name in _given(options, *IN_PROCESS):
                 instead = "--max-concurrency" if name == "batch_size" else "the server's own option"
                 raise UsageError(f"{_flag(name)} is for models in this process; use {instead}")
         backend = BACKENDS.load("endpoint" if entry is None else entry.reached)
-        async with backend(entry, options, on_notice, **more) as opened:
+        async with backend(entry, options, **more) as opened:
             yield opened
 
 
-_IN_PROCESS = ("device", "batch_size")
-_OF_MODELS = ("max_new_tokens", "temperature", *_IN_PROCESS)
+_OF_MODELS = ("max_new_tokens", "temperature", *IN_PROCESS)
 
 
 def _given(options: CaptionerOptions, *names: str) -> dict[str, Any]:

@@ -8,12 +8,10 @@ from capeval.options import (
     LIMITS,
     MODEL,
     ModelOptions,
-    Notices,
     Rule,
     declares,
     frames_option,
     in_file,
-    on_notice_option,
     option,
     python_only,
 )
@@ -56,7 +54,6 @@ class CaptionerOptions(ServeOptions, ModelOptions):
     max_concurrency: int = option(32, panel=LIMITS, metavar="N", min=1, max=4096)
     timeout: float = in_file(300.0, min=0.1, max=86_400)
     progress: "Progress | None" = python_only(None, method="update", shown=False)
-    on_notice: Notices = on_notice_option()
 
 
 @declares

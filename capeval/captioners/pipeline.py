@@ -23,6 +23,7 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Ou
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.language import words
+from capeval.llm.money import TOKENS_PER_IMAGE
 from capeval.llm.tracing import trace
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
@@ -167,9 +168,11 @@ class _Pipeline:
         """
 
         def alike(one: _Read) -> list[_Read]:
-            apart = {id(read): abs(len(read[1]) - len(one[1])) for read in self._pool}
-            found = (read for read in self._pool if self._mixes or not apart[id(read)])
-            return sorted(found, key=lambda read: apart[id(read)])
+            def apart(read: _Read) -> int:
+                return abs(len(read[1]) - len(one[1]))
+
+            found = (read for read in self._pool if self._mixes or not apart(read))
+            return sorted(found, key=apart)
 
         size = self._size
         batch = max(map(alike, self._pool[:1] if self._mixes else self._pool), key=len, default=[])
@@ -180,8 +183,7 @@ class _Pipeline:
         if not (is_last or is_full or len(self._pool) >= 2 * size or waiting >= AHEAD_BYTES // 2):
             return []
         batch = batch[:size]
-        chosen = {id(read) for read in batch}
-        self._pool = [read for read in self._pool if id(read) not in chosen]
+        self._pool = [read for read in self._pool if read not in batch]
         self._bytes -= sum(frames.frames.nbytes for _, frames in batch)
         return batch
 
@@ -385,7 +387,6 @@ def repetition_warning(text: str) -> str | None:
 # Tokens of a dense caption of a short clip, and characters per token of an English prompt.
 _CAPTION_TOKENS, _CHARACTERS = 300, 4
 _SAMPLED_VIDEOS = 3
-_OTHER_IMAGE_TOKENS = 1000
 
 
 async def estimate_generation(
@@ -423,7 +424,7 @@ def image_tokens(model: str, width: int, height: int) -> int:
     1105
     """
     if not model.startswith(("gpt-4o", "gpt-4.1", "gpt-4.5")) or "mini" in model or "nano" in model:
-        return _OTHER_IMAGE_TOKENS
+        return TOKENS_PER_IMAGE
     fits = min(1.0, 2048 / max(width, height))
     fits = min(fits, 768 / (min(width, height)))
     tiles = math.ceil(width * fits / 512) * math.ceil(height * fits / 512)

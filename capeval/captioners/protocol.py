@@ -204,7 +204,7 @@ def is_plugin(name: str) -> bool:
 async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
     """Return the captioner of another package, made with `arguments`; `name` is the model's."""
     where = f"the captioner {shown(backend)}"
-    given = {key: value for key, value in arguments.items() if key not in _UNRECORDED}
+    given = {key: value for key, value in arguments.items() if key not in IN_PROCESS}
     with blaming(lambda error: UsageError(f"{where} cannot be started: {describe(error)}")):
         # It may import and load a model for minutes: Ctrl-C works meanwhile.
         factory = await in_thread(partial(BACKENDS.load, backend))
@@ -212,8 +212,8 @@ async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> 
         return as_captioner(made, name=name, settings={"backend": backend, **given})
 
 
-# The device and the speed of a model do not affect what it writes.
-_UNRECORDED = ("device", "batch_size")
+IN_PROCESS = ("device", "batch_size")
+"""Options of models in this process, which do not affect what a model writes."""
 
 
 def as_captioner(

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from capeval.captioners.catalogue import OpenCaptioner
+from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.opening import choose_model, open_captioner
 from capeval.captioners.options import CaptionerOptions, FramesOptions
 from capeval.captioners.pipeline import FailFast, Job, KeepOutcome, caption_videos
@@ -85,8 +85,9 @@ class _Worker:
             # Paths, also those of capeval.toml, mean the same here.
             os.chdir(folder)
             options, self._reader = cloudpickle.loads(sent)
-            opening = self._stack.enter_async_context(open_captioner(options))
-            self._captioner = self._runner.run(opening).captioner
+            opening = open_captioner(options, choose_model(options))
+            opened = self._runner.run(self._stack.enter_async_context(opening))
+            self._captioner = opened.captioner
             if settings not in (None, as_stored(self._captioner.settings)):
                 raise UsageError("the model here differs, or has other settings")
         except Exception as error:
@@ -223,18 +224,19 @@ def _next(rows: Iterator[Any]) -> bytes | None:
 
 
 def open_model(
-    options: FramesOptions, *, dry_run: RunFolder | None
+    options: FramesOptions, entry: ModelEntry | None, *, dry_run: RunFolder | None
 ) -> AbstractAsyncContextManager[OpenCaptioner]:
     """Open the captioner here, or on the cluster of `--ray`; `dry_run` as in `open_captioner`."""
     if options.ray is None:
-        return open_captioner(options, dry_run=dry_run)
-    return _open_ray(options, options.ray)
+        return open_captioner(options, entry, dry_run=dry_run)
+    return _open_ray(options, entry, options.ray)
 
 
 @asynccontextmanager
-async def _open_ray(options: CaptionerOptions, address: str) -> AsyncIterator[OpenCaptioner]:
+async def _open_ray(
+    options: CaptionerOptions, entry: ModelEntry | None, address: str
+) -> AsyncIterator[OpenCaptioner]:
     """Connect to the cluster at an address, or start one here for the block."""
-    entry = choose_model(options)
     if entry is None or (entry.reached == "endpoint" and isinstance(options.model, str)):
         raise UsageError("--ray is for models that capeval loads; for a server, omit it")
     os.environ.update(_ENVIRONMENT)

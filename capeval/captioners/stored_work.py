@@ -53,7 +53,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True)
 class StoredPlan(Plan[Stored[ValueT]]):
-    """The stored replies, and the items left to ask, of all that were `asked`.
+    """The stored replies, and the items left to ask.
 
     `run_id` identifies this run, whatever its name, so that no other run gets its cached replies.
     `outdated` replies are about an earlier state of their items; `missing` says by item why its
@@ -63,7 +63,6 @@ class StoredPlan(Plan[Stored[ValueT]]):
     settings: Mapping[str, Any]
     run_id: str
     outdated: Mapping[str, Stored[ValueT]]
-    asked: int
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -71,14 +70,15 @@ class StoredPlan(Plan[Stored[ValueT]]):
 class StoredResult(Result):
     """The replies of a run or shard.
 
-    A subclass sets the words for one reply and for several, the reason of an item that a stopped
-    run did not reach, the next command, and the field that only it shows in JSON. `left` says why
-    some of the `asked` items have no reply; `new` replies were added by this call. The `cost` is
-    None for a model in this process.
+    A subclass sets the words for one reply and for several, the name of the finished file, the
+    reason of an item that a stopped run did not reach, the next command, and the field that only it
+    shows in JSON. `left` says why some of the `asked` items have no reply; `new` replies were added
+    by this call. The `cost` is None for a model in this process.
     """
 
     labels: ClassVar[Labels]
     replies: ClassVar[tuple[str, str]]
+    name: ClassVar[str]
     not_reached: ClassVar[str]
     then: ClassVar[str]
     detail: ClassVar[str]
@@ -98,9 +98,8 @@ class StoredResult(Result):
         """The record of each reply: its model, its warnings."""
 
     @property
-    @abstractmethod
     def file(self) -> Path:
-        """The file of the finished run."""
+        return self.run.path / f"{self.name}.jsonl"
 
     @property
     def warnings(self) -> dict[str, int]:
@@ -146,7 +145,7 @@ class StoredResult(Result):
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.shown_run,
-            self.file.stem: str(self.file) if self.file.exists() else None,
+            self.name: str(self.file) if self.file.exists() else None,
             "shard": str(self.shard) if self.shard else None,
             "asked": self.asked,
             self.labels.done: self.asked - len(self.left),
@@ -180,7 +179,7 @@ class StoredWork(
     to_do : the verb of the work, such as "caption"
     outdated : the notice about items whose stored reply is no longer valid
     tokens : the expected tokens of a reply; None for those of a caption
-    videos : the folder of the videos; None if the model sees none
+    videos : None if the model sees none
     items : the video of each item, in order
     selected : the items that filters leave, for all shards
     settings : all that affects replies; a run has one set of them
@@ -196,7 +195,7 @@ class StoredWork(
     reader: FrameReader
     usage: Usage = field(default_factory=Usage)
     shard: Shard | None = field(default=None, kw_only=True)
-    videos: Path | None = field(init=False)
+    videos: VideoFolder | None = field(init=False)
     items: Mapping[str, str] = field(init=False)
     selected: Sequence[str] = field(init=False)
     settings: Mapping[str, Any] = field(init=False)
@@ -249,7 +248,7 @@ class StoredWork(
         return False
 
     @abstractmethod
-    def result(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
+    def result(self, finished: Finished[Stored[ValueT]]) -> ResultT:
         """Return the result of this run or shard."""
 
     def file(self, name: str) -> Path:
@@ -280,12 +279,14 @@ class StoredWork(
                             error.message, file=file, where=where, field=error.field
                         ) from None
         self.check(stored)
-        videos = None if self.videos is None else VideoFolder(self.videos)
         made: dict[str, Stored[ValueT]] = {}
         failed: dict[str, Stored[ValueT]] = {}
         outdated: dict[str, Stored[ValueT]] = {}
         for one in stored:
-            if one.index in self.items and self.fits(one, self._found(one.index, videos)):
+            video, is_asked = None, one.index in self.items
+            with suppress(VideoError):
+                video = self.found(one.index)[1] if is_asked else None
+            if is_asked and self.fits(one, video):
                 (made if one.reason is None else failed)[one.index] = one
             elif one.reason is None:
                 outdated[one.index] = one
@@ -296,14 +297,15 @@ class StoredWork(
             settings=settings,
             run_id=self.run.read_manifest().get("id") or uuid4().hex,
             outdated={index: one for index, one in outdated.items() if index not in made},
-            asked=len(self.chosen),
         )
 
-    def _found(self, index: str, videos: VideoFolder | None) -> Mapping[str, Any] | None:
-        try:
-            return found(self.items[index], videos)[1]
-        except VideoError:
-            return None
+    def found(self, index: str) -> tuple[Path, dict[str, Any]]:
+        """Return the path of an item's video, and the record of it; raises `VideoError`."""
+        if self.videos is None:
+            return Path(), {}
+        path = self.videos.find(self.items[index])
+        name = path.relative_to(self.videos.path).as_posix()
+        return path, {"file": name, "bytes": file_size(path)}
 
     def plan(self) -> StoredPlan[ValueT]:
         plan = self.kept()
@@ -311,19 +313,19 @@ class StoredWork(
         todo: list[Job] = []
         missing: dict[str, str] = {}
         absent: dict[str, str] = {}  # the same by video
-        videos = None if self.videos is None else VideoFolder(self.videos)
         for index in self.chosen:
             if index in kept and kept[index].reason is None:
                 continue
             try:
-                todo.append(self.job(index, *found(self.items[index], videos)))
+                todo.append(self.job(index, *self.found(index)))
             except VideoError as error:
                 missing[index] = absent[self.items[index]] = str(error)
                 kept[index] = self.failed(index, str(error))
-        if absent and not todo and all(one.reason is not None for one in kept.values()):
+        is_empty = not todo and all(one.reason is not None for one in kept.values())
+        if self.videos and absent and is_empty:
             raise InputError(
                 f"{none_found(absent)}; name the folder of the videos with --videos",
-                file=self.videos,
+                file=self.videos.path,
             )
         # A video is decoded once for several questions about it. Items that failed before come
         # last: one that breaks the model does not keep it from others.
@@ -400,15 +402,13 @@ class StoredWork(
     def spent(self) -> Spent:
         return Spent(self.usage, self.meter.spent)
 
-    def common(
-        self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]], not_reached: str
-    ) -> dict[str, Any]:
+    def common(self, finished: Finished[Stored[ValueT]], not_reached: str) -> dict[str, Any]:
         done = finished.done
         made = {index: one for index, one in done.items() if one.reason is None}
         return {
             "run": self.run,
             "shard": self.shard,
-            "asked": finished.plan.asked,
+            "asked": len(self.chosen),
             "left": {
                 index: (done[index].reason if index in done else None) or not_reached
                 for index in self.chosen
@@ -427,7 +427,7 @@ class StoredWork(
         if count := len(plan.outdated):
             again = f"{counted(count, self.labels.item)} will be {self.outdated}"
             self.notices = [Loss(f"{self.run.name}: {again}")]
-        todo, missing = len(plan.todo), plan.missing
+        asked, todo, missing = len(self.chosen), len(plan.todo), plan.missing
         expected = estimate_generation(plan.todo, self.reader, self.opened, self.tokens)
         frames, usage = await expected
         lines = [f"{run}: {counted(todo, self.labels.item)} to {self.to_do}"]
@@ -442,8 +442,8 @@ class StoredWork(
             )
         details = {
             "run": run,
-            "asked": plan.asked,
-            "done": plan.asked - todo - len(missing),
+            "asked": asked,
+            "done": asked - todo - len(missing),
             f"to_{self.to_do}": todo,
             "missing": dict(missing),
             "settings": plan.settings,
@@ -458,23 +458,15 @@ class StoredWork(
             found = self._merged(finished)
         yield Done(found, [found.lacks], found.files)
 
-    def _merged(self, finished: Finished[StoredPlan[ValueT], Stored[ValueT]]) -> ResultT:
+    def _merged(self, finished: Finished[Stored[ValueT]]) -> ResultT:
         if self.shard and not finished.stopped:
             whole = replace(self, shard=None)
             with suppress(RunLocked), whole.locked(wait=_WAIT_FOR_OTHERS):
                 plan = whole.kept()
                 if plan.kept.keys() >= {*whole.selected}:
                     whole.finish(plan, plan.kept)
-                    return whole.result(replace(finished, plan=plan, done=plan.kept))
+                    return whole.result(replace(finished, done=plan.kept))
         return self.result(finished)
-
-
-def found(name: str, videos: VideoFolder | None) -> tuple[Path, dict[str, Any]]:
-    """Return the path of a video, and the record of the file; raises `VideoError`."""
-    if videos is None:
-        return Path(), {}
-    path = videos.find(name)
-    return path, {"file": path.relative_to(videos.path).as_posix(), "bytes": file_size(path)}
 
 
 # ---- The settings of a run, which all of its replies share ---------------------------------------

@@ -7,7 +7,7 @@ import copy
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -214,10 +214,7 @@ class TransformersCaptioner:
             if len(requests) > 1:
                 with self._preparing:
                     alone = _moved(self._loaded.inputs([request]), self._loaded)
-            try:
-                found.append(self._scorer.score(alone, request.continuations))
-            except ValueError as error:
-                raise _Refused(one_line(str(error), 200)) from error
+            found.append(self._scorer.score(alone, request.continuations))
         return found
 
     def _outcome(
@@ -263,22 +260,20 @@ class TransformersCaptioner:
         )
 
 
-def _load(
-    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
-) -> LoadedModel:
+def _load(entry: ModelEntry, options: CaptionerOptions) -> LoadedModel:
     require_packages(_NEEDED, "generate")
     from capeval.captioners.loading import load_model
 
-    return load_model(entry, options, on_notice)
+    return load_model(entry, options)
 
 
 @asynccontextmanager
 async def open_transformers(
-    entry: ModelEntry, options: CaptionerOptions, on_notice: Callable[[str], None]
+    entry: ModelEntry, options: CaptionerOptions
 ) -> AsyncIterator[OpenCaptioner]:
     """Load a catalogue entry's model for the block; code in its repository never runs."""
     # It may take minutes: Ctrl-C works meanwhile.
-    loaded = await in_thread(partial(_load, entry, options, on_notice))
+    loaded = await in_thread(partial(_load, entry, options))
     captioner = TransformersCaptioner(
         loaded, name=entry.name, batch_size=options.batch_size, seed=options.seed
     )
@@ -370,23 +365,17 @@ class ContinuationScorer:
         """Return the score of each text as the reply to a prompt.
 
         `inputs` is a batch of one request, on the model's device. A text's tokens are those of the
-        text alone, without special tokens; its end is not scored. Raises `ValueError` for a text
-        without tokens.
+        text alone, without special tokens; its end is not scored.
         """
+        tokenizer = self._loaded.tokenizer
         with self._tokenizing:
-            rows = [self._tokens(text) for text in texts]
+            rows = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
         read = self._write(inputs, rows[0][:1])
         if self._shares_cache is None:
             self._shares_cache = self._can_share(inputs, read, max(rows, key=len))
         if self._shares_cache:
             return tuple(self._after(inputs, read, row) for row in rows)
         return tuple(_score(self._write(inputs, row).logits, row) for row in rows)
-
-    def _tokens(self, text: str) -> list[int]:
-        tokens: list[int] = self._loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
-        if not tokens:
-            raise ValueError(f"the option {text!r} has no tokens")
-        return tokens
 
     def _can_share(self, inputs: Mapping[str, Any], read: Any, row: list[int]) -> bool:
         try:

@@ -459,7 +459,7 @@ async def open_filtering(
     # All files here share the folder: of a reviewed file, only edited questions are asked again.
     folder = file.with_name("filter")
     run = RunFolder(folder / default_run(entry.name)) if entry and dry_run else None
-    async with open_captioner(o, dry_run=run) as opened:
+    async with open_captioner(o, entry, dry_run=run) as opened:
         yield QuestionFilter(o, opened, questions, folder, videos, out)
 
 

@@ -44,7 +44,7 @@ from capeval.options import (
     takes,
 )
 from capeval.rating.human_scores import annotated, from_labels, is_comparable
-from capeval.runs.resolve import find_metric
+from capeval.runs.resolve import find_judgments
 from capeval.runs.sources import SAMPLE, annotations_named_by, annotations_of
 from capeval.scoring.known_agreement import Agreement, store_agreement
 from capeval.scoring.verdicts import signature_text
@@ -147,7 +147,7 @@ def _named(o: CorrelateOptions) -> list[NamedMetric]:
     for name, paths in (o.metric or {}).items():
         for typed in [paths] if isinstance(paths, str | Path) else paths:
             path, own = _split(typed, runs)
-            path = find_metric(path, runs, o.judge) if own is None else Path(path)
+            path = find_judgments(path, runs, o.judge) if own is None else Path(path)
             real = os.path.realpath(path)
             if (name, real) in named:
                 raise UsageError(f"--metric: {name}={path} is named twice")

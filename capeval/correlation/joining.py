@@ -24,7 +24,7 @@ from capeval.files.ratings import (
     load_metrics,
 )
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.resolve import attempt, find_judgments
+from capeval.runs.resolve import attempt
 from capeval.runs.sources import annotations_named_by, annotations_of, is_bundled, run_around
 from capeval.schema import Annotation, Caption, Judgment, Scored, element_ids
 from capeval.scoring.counts import MEASURES, AnnotationArrays, measures
@@ -224,10 +224,10 @@ def gather(
         for metric in _measured(one) if one.measured else ():
             sources.add(metric.of_system(_system_of(one.names, systems)))
     for each in named:
-        if each.path.is_dir() or each.path.name == JUDGMENTS:
-            file, around = find_judgments(each.path), run_around(each.path)
+        if each.path.name == JUDGMENTS:
+            around = run_around(each.path)
             captions = around.read_captions() if around else None
-            judgments = _judgments(file, annotations, captions)
+            judgments = _judgments(each.path, annotations, captions)
             system = next(iter(systems)) if len(systems) == 1 else None
             if around and captions is not None:
                 system = _system_of(_names(around, captions), systems)

@@ -76,14 +76,11 @@ class JudgedRuns(RunScores):
         The agreement of the judge with human raters is added to each.
         """
         known = self._known.model_dump_json() if self._known else "null"
-        texts = (
-            f"{dumps(one.name)}: "
-            + (
-                one.file.read_text(encoding="utf-8") if one.file else scores_text(one.scores)
-            ).removesuffix("\n}\n")
-            + f',\n "agreement": {known}\n}}'
-            for one in self._results
-        )
+        texts = []
+        for one in self._results:
+            text = one.file.read_text(encoding="utf-8") if one.file else scores_text(one.scores)
+            scores = text.removesuffix("\n}\n")
+            texts.append(f'{dumps(one.name)}: {scores},\n "agreement": {known}\n}}')
         return "{\n" + ",\n".join(texts) + "\n}"
 
 
@@ -271,11 +268,8 @@ async def open_judging(
         yield JudgingSession(options, targets, opened)
 
 
-def targets_of(options: RunOptions) -> Targets:
-    """Return the finder of the targets of a judge's options."""
-    annotations = options.annotations
-    path = str(annotations) if isinstance(annotations, str | Path) else None
-    o = options
+def targets_of(o: RunOptions) -> Targets:
+    path = str(o.annotations) if isinstance(o.annotations, str | Path) else None
     return Targets(Path(o.runs), path, o.ignore_unknown, o.run, o.columns, o.replace_captions)
 
 

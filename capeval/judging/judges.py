@@ -66,15 +66,7 @@ def default_judge(
     2. OpenAI's own API has `DEFAULT_MODEL`, whatever the date.
     3. Any other endpoint has its only model: its name is None.
 
-    Parameters
-    ----------
-    is_sample : whether only the bundled sample is to be judged
-    offline : whether nothing will be called, so that no key is needed
-
-    Raises
-    ------
-    UsageError
-        No judge is configured.
+    If nothing will be called (`offline`), no key is needed.
     """
     known = (options.base_url, options.api_key, *map(os.environ.get, _ENVIRONMENT))
     if options.client is None and not any(known):
@@ -110,20 +102,16 @@ def ending(model: str, entry: JudgeModel | None) -> Loss | None:
     if entry is None or entry.days_left is None or entry.days_left > WARNED_DAYS:
         return None
     if entry.is_retired:
-        return Loss(retired(model, entry))
+        new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
+        return Loss(
+            f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
+            "stored verdicts are scored and compared as before"
+        )
     new = f"its provider recommends --judge {entry.successor}" if entry.successor else "any other"
     return Loss(
         f"the judge {model} retires in {counted(entry.days_left, 'day')}, on {entry.shutdown}: "
         "finish its runs by then; to compare with another judge later, judge a sample with both "
         f"before ({new})"
-    )
-
-
-def retired(model: str, entry: JudgeModel) -> str:
-    new = f" {entry.successor}, which its provider recommends" if entry.successor else ""
-    return (
-        f"the judge {model} was retired on {entry.shutdown}: choose another with --judge{new}; "
-        "stored verdicts are scored and compared as before"
     )
 
 
@@ -152,15 +140,12 @@ class OpenJudge:
     def folder_in(self, run: RunFolder) -> JudgeFolder:
         """Return the judge's folder in a run, which is named for the prompts without their hash."""
         judge, label = self.judge, self.judge.prompts
-        prompts, identity = (
-            label and (label.rpartition("@")[0] or label),
-            short_hash(judge.identity),
-        )
+        prompts = label and (label.rpartition("@")[0] or label)
+        identity = short_hash(judge.identity)
         return run.judge(judge.name, prompts, judge.reasoning, identity=identity)
 
 
 def judge_server(o: RunOptions, *, offline: bool) -> Server:
-    """Return the server that is to be started for the judge; raises `UsageError`."""
     name = o.judge
     if not isinstance(name, str) or name in JUDGES:
         what = shown(name) if isinstance(name, str) else type(name).__name__
@@ -183,10 +168,9 @@ async def open_judge(
     the one that `default_judge` chooses. An `offline` one is for an estimate: it needs no key and
     calls nothing. Replies are cached if it `keeps_replies`. A `server` is started later.
     """
-    judge, reasons = options.judge, tuple[str, ...]()
+    judge, reason = options.judge, ""
     if judge is None:
         judge, reason = default_judge(options, is_sample=is_sample, offline=offline)
-        reasons = (reason,)
     if judge is None or (isinstance(judge, str) and judge not in JUDGES):
         prompts = load_prompts(options.prompts, explain=options.explain)
         near = nearest(judge, JUDGES.names()) if isinstance(options.judge, str) else ""
@@ -195,7 +179,7 @@ async def open_judge(
         opening = _opened(options, judge, key, keeps_replies=keeps_replies, server=server)
         async with opening as chat:
             asks = LLMJudge(chat, prompts, options.on_notice)
-            reasons = (*reasons, chat.why_reasoning) if chat.why_reasoning else reasons
+            reasons = tuple(filter(None, (reason, chat.why_reasoning)))
             yield OpenJudge(
                 *(asks, chat.asker.meter, asks.concurrency, prompts, reasons, chat.thinks),
                 running=chat.asker.running,
@@ -217,19 +201,12 @@ async def open_judge(
     )
     try:
         concurrency = min(prepared.concurrency, options.max_concurrency)
-        yield OpenJudge(prepared, Meter(), concurrency, reasons=reasons)
+        yield OpenJudge(prepared, Meter(), concurrency, reasons=(reason,) if reason else ())
     finally:
         prepared.close()
 
 
 def open_chat(o: ChatOptions, *, offline: bool) -> AbstractAsyncContextManager[Chat]:
-    """Open the chat model that the options name; its connections close with the block.
-
-    Raises
-    ------
-    UsageError
-        No endpoint is configured, or no chat model.
-    """
     if o.judge in JUDGES:
         raise UsageError(f"--judge {shown(o.judge)} is not a chat model")
     key = key_for(o, "there is no key for the chat model", offline=offline)
@@ -251,9 +228,7 @@ async def _opened(
 
     A notice says if the model is or will be retired.
     """
-    async with open_asker(
-        o, key, keeps_replies=keeps_replies, server=server, on_notice=o.on_notice
-    ) as asker:
+    async with open_asker(o, key, keeps_replies=keeps_replies, server=server) as asker:
         name = model or await asker.only_model("--judge")
         entry = entry_for(name, asker.base_url)
         notice = ending(name, entry)

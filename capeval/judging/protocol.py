@@ -30,7 +30,6 @@ from capeval.options import (
     Rule,
     columns_option,
     declares,
-    ignore,
     option,
     prompts_option,
     python_only,
@@ -63,7 +62,6 @@ class JudgingOptions(EndpointOptions):
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, if known.
     progress : Receives the status after every video.
-    on_notice : Called with one line for each notice, such as a judge's coming retirement.
     """
 
     _: KW_ONLY
@@ -79,7 +77,6 @@ class JudgingOptions(EndpointOptions):
     reasoning: Effort | None = option(None, panel=JUDGE, metavar="EFFORT")
     repeats: int | None = repeats_option()
     progress: Progress | None = python_only(None, method="update", shown=False)
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares
@@ -251,7 +248,6 @@ JUDGES: Registry[Callable[..., CaptionJudge | PreparedJudge]] = Registry(
 
 
 def load_judge(name: str) -> PreparedJudge:
-    """Return the registered judge of this name; raises `UsageError`."""
     make = JUDGES.load(name)
     what = f"the judge {shown(name)} cannot be loaded"
     with blaming(lambda error: UsageError(f"{what}: {described(error)}"), passing=()):

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -95,6 +95,7 @@ class Judge:
         self._thread: threading.Thread | None = None
         self._end: Callable[[], object] = lambda: None
         self._opened: Future[OpenJudge] = Future()
+        self._turns: asyncio.Semaphore
 
     def rewards(
         self,
@@ -206,22 +207,14 @@ class Judge:
             return self._loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
         main = loop.create_task(self._stay_open())
         self._end = partial(loop.call_soon_threadsafe, main.cancel)
-        try:
-            loop.run_until_complete(asyncio.wait([main]))
-            rest = asyncio.all_tasks(loop)
-            for task in rest:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-        finally:
-            loop.close()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(asyncio.wait([main]))
 
     async def _stay_open(self) -> None:
         o, opened = self._options, self._opened
         is_sample = o.annotations == SAMPLE
-        self._turns: asyncio.Semaphore | None = None
         try:
             keeps = o.cache is not None
             async with open_judge(o, is_sample=is_sample, keeps_replies=keeps) as judge:
@@ -268,7 +261,6 @@ class Judge:
     async def _judged(self, key: _Key) -> _ByType | Unscored:
         index, text = key
         annotation, opened = self._annotations[index], self._opened.result()
-        assert self._turns is not None  # noqa: S101 - it is opened
         async with self._turns:
             if self._failed_in_a_row >= _IN_A_ROW:
                 return Unscored(index=index, reason=self._last_reason)
@@ -292,11 +284,10 @@ class Judge:
             self._kept.popitem(last=False)
         return found
 
-    def _count(self, *, scored: int = 0, unscored: int = 0, reused: int = 0) -> None:
-        was = self.counts
-        self.counts = RewardCounts(
-            was.scored + scored, was.unscored + unscored, was.reused + reused
-        )
+    def _count(self, **more: int) -> None:
+        # What a user has read before stays as it was.
+        added = {name: getattr(self.counts, name) + count for name, count in more.items()}
+        self.counts = replace(self.counts, **added)
 
 
 def _given(options: RewardOptions) -> RewardOptions:

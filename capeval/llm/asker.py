@@ -182,7 +182,7 @@ class Asker:
                     return Answer(value, tuple(replies), tuple(complaints))
                 except RequestRefused as refusal:
                     state = "exhausted"
-                    raise ReplyRefused(str(refusal), tuple(replies), tuple(complaints)) from None
+                    raise ReplyRefused(str(refusal), tuple(replies)) from None
                 except ReplyError as error:
                     complaint = str(error.args[0]) if error.args else str(error)
                     trace("reply rejected", reason=complaint, attempt=len(replies))
@@ -190,7 +190,7 @@ class Asker:
                     needs_room = not whole or isinstance(error, Incomplete)
                     if len(replies) >= attempts:
                         state = "exhausted"
-                        raise ReplyBroken(complaint, tuple(replies), tuple(complaints)) from None
+                        raise ReplyBroken(complaint, tuple(replies)) from None
                 finally:
                     # Its check did not wait for anything, so a killed process has it stored.
                     if self.cache is not None and was != state:
@@ -313,7 +313,6 @@ async def open_asker(
     key_help: str = "set OPENAI_API_KEY",
     keeps_replies: bool = True,
     server: Server | None = None,
-    on_notice: Callable[[str], None],
 ) -> AsyncIterator[Asker]:
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
@@ -322,7 +321,7 @@ async def open_asker(
     """
     base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
-    with closing(ReplyCache(o.cache, on_notice=on_notice)) as cache:
+    with closing(ReplyCache(o.cache, on_notice=o.on_notice)) as cache:
         replies = cache if keeps_replies else None
         if o.client is not None:
             yield Asker(o.client, replies, base_url=base_url, meter=meter)
@@ -334,7 +333,7 @@ async def open_asker(
             max_concurrency=o.max_concurrency,
             # For a second attempt after one that took all its time.
             patience=max(300.0, 2 * o.timeout),
-            on_notice=on_notice,
+            on_notice=o.on_notice,
         ) as endpoint:
             asker = Asker(
                 endpoint, replies, base_url=base_url, meter=meter, endpoint=endpoint, server=server
@@ -343,7 +342,7 @@ async def open_asker(
                 yield asker
             finally:
                 for notice in asker.reuse_notices():
-                    on_notice(notice)
+                    o.on_notice(notice)
 
 
 @dataclass(frozen=True)

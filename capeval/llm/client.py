@@ -46,9 +46,10 @@ from capeval.options import (
     JUDGE,
     CallOptions,
     Effort,
+    Notices,
     Rule,
     declares,
-    ignore,
+    on_notice_option,
     option,
     python_only,
 )
@@ -110,6 +111,7 @@ class EndpointOptions(CallOptions):
     _: KW_ONLY
     base_url: str | None = option(None, panel=JUDGE, metavar="URL")
     client: ChatClient | None = python_only(None, method="complete", shown=False)
+    on_notice: Notices = on_notice_option(shown=False)
 
 
 _OWN_SERVER = "--serve starts a server of its own: omit --base-url"
@@ -123,7 +125,6 @@ class ServeOptions(EndpointOptions):
     ----------
     serve : Start a server for the model, and stop it when the work is done.
     gpus : With --serve: share the work among N GPUs.
-    on_notice : Called with one line for each notice.
     """
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -134,7 +135,6 @@ class ServeOptions(EndpointOptions):
     _: KW_ONLY
     serve: bool = option(False, panel=JUDGE)
     gpus: int | None = option(None, panel=JUDGE, metavar="N", min=1)
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 @declares
@@ -144,13 +144,11 @@ class ChatOptions(EndpointOptions):
     Parameters
     ----------
     judge : The chat model. By default gpt-6-luna, or the server's only model.
-    on_notice : Called with each notice, which is one line.
     """
 
     _: KW_ONLY
     judge: str | None = option(None, panel=JUDGE, metavar="MODEL")
     reasoning: Effort | None = python_only(None, "How much it reasons, as in `capeval judge`.")
-    on_notice: Callable[[str], None] = python_only(ignore, shown=False)
 
 
 class OpenAIChatClient:
@@ -207,9 +205,6 @@ class OpenAIChatClient:
         """Call another address: that of a server which has just started."""
         self._endpoint = parse_endpoint(base_url)
         self.base_url = self._endpoint.url
-
-    def __repr__(self) -> str:
-        return f"OpenAIChatClient({self.base_url!r})"
 
     async def __aenter__(self) -> Self:
         return self

@@ -36,7 +36,6 @@ TOKENS_PER_IMAGE = 1000
 
 
 def today() -> date:
-    """Return the current day in UTC."""
     return datetime.now(UTC).date()
 
 

@@ -144,29 +144,23 @@ class ChatClient(Protocol):
         """Make one paid call; raises `EndpointError`."""
 
 
-class _Replies:
-    replies: tuple[ChatReply, ...]
-
-    @property
-    def usage(self) -> Usage:
-        return sum((reply.usage for reply in self.replies), Usage())
-
-
 @dataclass(frozen=True)
-class Answer(_Replies, Generic[T_co]):
+class Answer(Generic[T_co]):
     """A checked value, every reply that it took, and the complaints about all but the last."""
 
     value: T_co
     replies: tuple[ChatReply, ...]
     complaints: tuple[str, ...]
 
+    @property
+    def usage(self) -> Usage:
+        return sum((reply.usage for reply in self.replies), Usage())
 
-class _Replied(_Replies, Exception):
-    def __init__(
-        self, reason: str, replies: tuple[ChatReply, ...], complaints: tuple[str, ...]
-    ) -> None:
+
+class _Replied(Exception):
+    def __init__(self, reason: str, replies: tuple[ChatReply, ...]) -> None:
         super().__init__(reason)
-        self.replies, self.complaints = replies, complaints
+        self.replies = replies
 
 
 class ReplyBroken(_Replied, ReplyError):

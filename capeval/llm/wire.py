@@ -354,7 +354,6 @@ class RequestPlan:
 
 
 def body_of(request: ChatRequest, plan: RequestPlan) -> dict[str, Any]:
-    """Return the JSON body for `request`, without what `plan` leaves off."""
     much, schema = request.reasoning in MUCH_REASONING, request.schema
     room = MUCH_REASONING_TOKENS if much else HIDDEN_REASONING_TOKENS
     formats: list[Any] = [None]
@@ -451,7 +450,6 @@ def _failed(error: object, reason: str) -> CallFailed:
 
 
 def cut_while_thinking(reply: ChatReply, payload: Mapping[str, Any]) -> bool:
-    """Return whether a model used up its tokens before it began its answer."""
     if reply.finish_reason != "length":
         return False
     message = payload["choices"][0]["message"]
@@ -495,7 +493,6 @@ def _name(value: object) -> str | None:
 
 
 def listed_models(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the records in an endpoint's list of models."""
     listed = payload.get("data")
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 

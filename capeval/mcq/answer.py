@@ -96,7 +96,7 @@ async def open_answering(
 
     # Where only the server knows the model, a dry run needs the server.
     named = run_of(entry.name) if entry and dry_run else None
-    async with open_model(options, dry_run=named) as opened:
+    async with open_model(options, entry, dry_run=named) as opened:
         captioner = opened.captioner
         if options.likelihood and not getattr(captioner, "scores_continuations", False):
             raise UsageError(

@@ -16,9 +16,9 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Un
 from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
 from capeval.config import prompt_of, prompts_label, template
 from capeval.errors import InputError
+from capeval.files.annotations import VideoFolder
 from capeval.files.jsonl import as_stored, validated
 from capeval.mcq.question_files import questions_hash
-from capeval.mcq.responses import RESPONSES
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
 from capeval.runs.folder import safe_name
@@ -331,7 +331,7 @@ class Answers(StoredResult):
     """
 
     labels = Labels(doing="asking", item="question", done="answered", failed="unanswered")
-    replies = ("reply", "replies")
+    replies, name = ("reply", "replies"), "responses"
     not_reached = "not asked: the run was stopped"
     then, detail = "Grade them: capeval mcq grade", "without_subtitles"
 
@@ -348,10 +348,6 @@ class Answers(StoredResult):
 
     def records(self) -> list[dict[str, Any]]:
         return [response.model_dump(mode="json") for response in self.responses]
-
-    @property
-    def file(self) -> Path:
-        return self.run.path / RESPONSES
 
     @property
     def unanswered(self) -> Mapping[str, str]:
@@ -374,7 +370,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def __post_init__(self) -> None:
         super().__post_init__()
         asking = self.reader
-        self.videos = asking.videos
+        self.videos = VideoFolder(asking.videos) if asking.videos else None
         self.questions = {question.id: question for question in asking.questions}
         self.items = {question.id: question.video for question in asking.questions}
         self.selected = [question.id for question in asking.chosen]
@@ -466,7 +462,7 @@ class AnswerWork(StoredWork[Response, Answers]):
     def json(self, value: Response) -> dict[str, Any]:
         return value.model_dump(mode="json")
 
-    def result(self, finished: Finished[StoredPlan[Response], Stored[Response]]) -> Answers:
+    def result(self, finished: Finished[Stored[Response]]) -> Answers:
         done = finished.done
         return Answers(
             **self.common(finished, Answers.not_reached),

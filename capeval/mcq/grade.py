@@ -45,7 +45,6 @@ from capeval.options import (
     command,
     declares,
     in_file,
-    on_notice_option,
     option,
     out_option,
     python_only,
@@ -103,7 +102,6 @@ class GradeOptions(EndpointOptions):
     resamples: int = python_only(10_000, min=99)
     seed: int = python_only(0, "The seed of random choices and resamples.", min=0)
     out: FilePath | None = out_option()
-    on_notice: Notices = on_notice_option()
 
 
 _LABELS = Labels("reading", "reply", "read", "unread")
@@ -281,7 +279,7 @@ async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterat
         yield GradingSession(o, None)
         return
     key = key_for(o, "there is no key for --llm", offline=dry_run)
-    async with open_asker(o, key, on_notice=o.on_notice) as asker:
+    async with open_asker(o, key) as asker:
         yield GradingSession(o, asker)
 
 

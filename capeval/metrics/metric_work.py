@@ -311,16 +311,14 @@ class MetricWork(ResumableTask[MetricPlan, Stored[DetailLine]]):
     def spent(self) -> Spent:
         return Spent(self._meter.usage, self._meter.spent)
 
-    def results(
-        self, finished: Finished[MetricPlan, Stored[DetailLine]]
-    ) -> dict[str | None, MetricResult]:
+    def results(self, finished: Finished[Stored[DetailLine]]) -> dict[str | None, MetricResult]:
         by_system: dict[str | None, list[Item]] = {}
         for item in self._chosen():
             by_system.setdefault(item.system, []).append(item)
         return {system: self._result(items, finished) for system, items in by_system.items()}
 
     def _result(
-        self, items: Sequence[Item], finished: Finished[MetricPlan, Stored[DetailLine]]
+        self, items: Sequence[Item], finished: Finished[Stored[DetailLine]]
     ) -> MetricResult:
         done = finished.done
         reached = [(item, done[item.key].value) for item in items if item.key in done]

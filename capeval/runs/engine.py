@@ -169,7 +169,6 @@ class Status:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until all is done, at the current rate."""
         return (self.total - self.done) * self.seconds / max(self.done, 1)
 
 
@@ -181,14 +180,13 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Finished(Generic[PlanT, OutcomeT]):
+class Finished(Generic[OutcomeT]):
     """What `execute` did: all outcomes, kept and new, and why it stopped early, if it did.
 
     `new` are the indexes of the outcomes recorded in this process; `is_written` says whether the
     files were rewritten, which they are not if the work was stopped at once.
     """
 
-    plan: PlanT
     done: Mapping[str, OutcomeT]
     new: frozenset[str]
     stopped: BudgetReached | EndpointDown | None
@@ -224,7 +222,7 @@ class Locks(ExitStack):
 
 async def execute(
     task: ResumableTask[PlanT, OutcomeT], plan: PlanT, progress: Progress | None = None
-) -> Finished[PlanT, OutcomeT]:
+) -> Finished[OutcomeT]:
     """Perform and finish a task by its plan, under the lock of the plan.
 
     Each outcome is appended to its file before the next one is taken, so that a killed process
@@ -271,7 +269,7 @@ async def execute(
         if is_written:
             files.create()
             task.finish(plan, done)
-    return Finished(plan, done, frozenset(new), stopped, is_written)
+    return Finished(done, frozenset(new), stopped, is_written)
 
 
 class _Files(ExitStack):
@@ -321,13 +319,9 @@ R = TypeVar("R")
 class WorkEstimate:
     """The remaining work and its expected cost.
 
-    Attributes
-    ----------
-    known : the cost of the models with a price, in US dollars
-    unpriced : the models without a price
-    todo : the remaining work in words, one line each
-    details : the same as JSON values
-    expects : the names of the results, if known in advance
+    `known` is the cost in US dollars of the models with a price. `todo` is the work in words, one
+    line each, and `details` the same as JSON values. `expects` are the names of the results, if
+    known in advance.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -348,13 +342,9 @@ class WorkEstimate:
 
 @dataclass(frozen=True)
 class Left:
-    """What a run lacks after the work.
+    """What a run lacks after the work, of the number requested.
 
-    Attributes
-    ----------
-    reasons : why items failed, by index
-    not_reached : how many were not tried, because the work was stopped
-    of : the number requested
+    `reasons` says by index why items failed; `not_reached` were not tried.
     """
 
     name: str
@@ -382,13 +372,7 @@ def failure_lines(name: str, failed: str, reasons: Mapping[str, str]) -> list[st
 
 @dataclass(frozen=True)
 class Done(Generic[R]):
-    """The result for one run.
-
-    Attributes
-    ----------
-    left : what it lacks
-    files : its files, and what to do with them
-    """
+    """The result for one run; `files` are its files, and what to do with them."""
 
     value: R
     left: Sequence[Left] = ()

@@ -119,7 +119,6 @@ class JudgeFolder:
         return read_object(self.judge)
 
     def write_judge(self, judge: Mapping[str, Any]) -> None:
-        """Write `judge.json` if it would change."""
         if self.read_judge() != judge:
             write_atomic(self.judge, dumps(judge, indent=1) + "\n")
 
@@ -233,9 +232,7 @@ class RunFolder:
     def judges(self, named: str | None = None) -> list[JudgeFolder]:
         """Return the folders of this run's judges that have verdicts.
 
-        Parameters
-        ----------
-        named : only the judge of this name; if there is none, those whose names begin so
+        Only the judge that is `named` so; if there is none, those whose names begin so.
         """
         judges = [one for one in map(JudgeFolder, self._folders()) if one.has_verdicts()]
         if named is None:
@@ -259,7 +256,6 @@ class RunFolder:
         return str(project / path) if is_elsewhere else path
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write `manifest.json` if it would change."""
         if self.read_manifest() != manifest:
             write_atomic(self.manifest, dumps(manifest, indent=2) + "\n")
 

@@ -73,26 +73,12 @@ def find_captions(name_or_path: str | Path, runs: Path = RUNS) -> RunFolder | Pa
 
 
 def find_judgments(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
-    """Return the file of verdicts that a name or a path means.
+    """Return the verdicts of a judged run or a judge's folder, or the file that a path means.
 
-    Parameters
-    ----------
-    name_or_path : a judged run, a judge's folder, a `judgments.jsonl`, or a TUNA result file
-    judge : which of a run's several judges: its folder's name, or the beginning of it
+    `judge` selects one of a run's judges: its folder's name, or the beginning of it.
     """
     path = locate(name_or_path, runs, _is_judged, "a file")
     return _verdicts_in(path, judge) if path.is_dir() else path
-
-
-def find_metric(name_or_path: str | Path, runs: Path = RUNS, judge: str | None = None) -> Path:
-    """Return the file of a metric, a judge's folder, or a run's verdicts by its only judge.
-
-    `judge` selects one of a run's judges.
-    """
-    path = locate(name_or_path, runs, _is_judged, "a file")
-    if path.is_dir() and not JudgeFolder(path).has_verdicts():
-        return _verdicts_in(path, judge)
-    return path
 
 
 def find_judges(name_or_path: str | Path, runs: Path = RUNS) -> list[JudgeFolder]:
@@ -160,14 +146,8 @@ def locate(
 ) -> Path:
     """Return an existing path for the typed text; the caller checks its content.
 
-    Parameters
-    ----------
-    serves : says whether a folder has what the command needs
-    what : its name in messages
-    files : whether a file can serve, too
-    folders : the folders of runs in which a name is looked for; by default `runs`
-
-    InputError or UsageError if nothing has that name, or several things have.
+    `serves` says whether a folder has what the command needs, which messages call `what`; `files`
+    can serve too. A name is looked for in the `folders` of runs, by default `runs`.
     """
     text = str(name_or_path)
     label = cut(text, 120)

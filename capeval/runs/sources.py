@@ -250,7 +250,6 @@ def annotations_named_by(path: Path) -> str | None:
 
 
 def is_bundled(name: str) -> bool:
-    """Return whether a name is that of a run of the bundled sample."""
     return name.startswith(f"{SAMPLE}-")
 
 
@@ -302,10 +301,8 @@ def tested_model_warnings(
 ) -> list[str]:
     """Return warnings that a run's model drafted or filtered annotations or questions.
 
-    Parameters
-    ----------
-    made : the `drafted_by` and `filtered_by` of each, as far as known
-    models : the names of the run's model, besides the run's own name
+    `made` are the `drafted_by` and `filtered_by` of each, as far as known; `models` are the names
+    of the run's model, besides the run's own name.
     """
     names = {_key(name) for name in (run, *models) if name}
     found = {

@@ -32,7 +32,7 @@ from capeval.options import (
 )
 from capeval.rating.human_scores import relations_of
 from capeval.runs.folder import JudgeFolder, RunFolder
-from capeval.runs.resolve import find_metric
+from capeval.runs.resolve import find_judgments
 from capeval.schema import RELATIONS, Annotation, Frozen, LabelScale, Relations
 from capeval.scoring.counts import GROUPS, MEASURES, AnnotationArrays, measures
 from capeval.scoring.judged_run import JudgedRun, load_judged
@@ -111,8 +111,8 @@ class _Labels:
 
 
 def _read_labels(judged: JudgedRun, o: CalibrateOptions) -> _Labels:
-    path = find_metric(o.labels, Path(o.runs))
-    if path.is_dir() or path.name == "judgments.jsonl":
+    path = find_judgments(o.labels, Path(o.runs))
+    if path.name == "judgments.jsonl":
         return _by_judge(path, judged, o.on_notice)
     table = load_human(path, columns=o.columns, missing="drop")
     if isinstance(table, RatingTable):

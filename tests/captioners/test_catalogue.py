@@ -78,7 +78,7 @@ def own(tmp_path: Path, text: str) -> Path:
     ("text", "said"),
     [
         ("models = 3", "models: must be a table, not 3"),
-        ('[models.m]\nhub = "a/b"\nframe = "32"', 'models."m".frame: is unknown; one of reached'),
+        ('[models.m]\nhub = "a/b"\nframe = "32"', 'models."m": frame: is not a known field'),
         ('[models."llava-vido-7b"]\nframes = "8"', 'did you mean "llava-video-7b"?'),
         ('[models.m]\nhub = "a/b"\nmax_new_tokens = "many"', 'not "many"'),
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from capeval.captioners.generate import GenerateOptions
-from capeval.captioners.opening import open_captioner
+from capeval.captioners.opening import choose_model, open_captioner
 from capeval.errors import CapevalError, InputError, UsageError
 from tests.server import LoopbackServer, completion, failure, unauthorized
 from tests.world import environment, typed
@@ -26,7 +26,7 @@ def configure(text: str, folder: Path = Path()) -> None:
 
 async def key_sent(server: LoopbackServer, model: str | None, **choice: str) -> str:
     chosen = GenerateOptions(model, cache="cache.sqlite", **choice)  # type: ignore[arg-type]
-    async with open_captioner(chosen) as opened:
+    async with open_captioner(chosen, choose_model(chosen)) as opened:
         asker = opened.captioner.asker  # type: ignore[attr-defined]
         await asker.client.preflight("judge-model")
     return server.headers[-1]["Authorization"].removeprefix("Bearer ")

@@ -59,9 +59,10 @@ async def run(
     async with open_judge(options) as opened:
         work = JudgingWork(Target("mine", lambda: source, RUN), opened, options)
         with work.locked():
-            finished = await execute(work, work.plan())
+            plan = work.plan()
+            await execute(work, plan)
         assert work.folder is not None
-        return Done(finished.plan, work.judged.scores, work.folder, len(client.requests))
+        return Done(plan, work.judged.scores, work.folder, len(client.requests))
 
 
 async def test_every_identity_has_a_folder_of_its_own(tmp_path: Path) -> None:

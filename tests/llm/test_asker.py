@@ -68,7 +68,6 @@ async def test_a_failed_conversation_reports_its_cost_and_is_asked_again() -> No
     with pytest.raises(ReplyBroken, match="'c' is not a number") as caught:
         await asker_of(client).ask(ask_for(), check)
     assert [reply.text for reply in caught.value.replies] == ["a", "b", "c"]
-    assert (caught.value.usage.calls, len(caught.value.complaints)) == (3, 3)
     assert states() == {"exhausted": 3}
     assert (await asker_of(client).ask(ask_for(), check)).value == 7
 
@@ -122,7 +121,7 @@ async def test_a_model_that_declines_is_not_asked_again() -> None:
     with pytest.raises(RequestRefused, match="declined") as caught:
         await asker_of(client).ask(ask_for(), check)
     assert isinstance(caught.value, ReplyRefused)
-    assert caught.value.usage.calls == 2
+    assert len(caught.value.replies) == 2
     assert states() == {"exhausted": 2}
 
 

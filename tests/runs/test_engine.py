@@ -83,9 +83,7 @@ class Squaring(ResumableTask[Plan[Squared], Squared]):
         return Spent(Usage(output_tokens=len(self.worked)))
 
 
-async def done(
-    work: Squaring, progress: Progress | None = None
-) -> Finished[Plan[Squared], Squared]:
+async def done(work: Squaring, progress: Progress | None = None) -> Finished[Squared]:
     with Locks() as locks:
         plan, lock = locks.begin(work)
         with lock:

@@ -8,7 +8,7 @@ import pytest
 
 from capeval.errors import InputError, UsageError
 from capeval.runs.folder import RunFolder
-from capeval.runs.resolve import find_captions, find_judges, find_judgments, find_metric
+from capeval.runs.resolve import find_captions, find_judges, find_judgments
 from tests.judged_runs import make_run, write_annotations
 
 FAIR = "+0- 0++ | 0+- | 00 +"
@@ -16,7 +16,6 @@ JUDGE = "gpt-4o@tuna-cap-v1"
 FINDERS: dict[str, Callable[[str | Path], object]] = {
     "captions": find_captions,
     "judgments": find_judgments,
-    "metric": find_metric,
     "judges": find_judges,
 }
 
@@ -48,13 +47,11 @@ def path_of(found: object) -> str:
 MINE = {
     "captions": "runs/mine",
     "judgments": f"runs/mine/{JUDGE}/judgments.jsonl",
-    "metric": f"runs/mine/{JUDGE}/judgments.jsonl",
     "judges": f"runs/mine/{JUDGE}",
 }
 OF_JUDGE = {
     "captions": "is neither a captions file nor a run",
     "judgments": MINE["judgments"],
-    "metric": MINE["judges"],
     "judges": MINE["judges"],
 }
 # What is typed, and what each command that reads runs takes it for: a path, or why it is refused.
@@ -76,15 +73,14 @@ MEANT: dict[str, dict[str, str]] = {
     "judgments.jsonl": {
         "captions": "judgments.jsonl",
         "judgments": "judgments.jsonl",
-        "metric": "judgments.jsonl",
         "judges": "is neither a folder nor a run under runs/",
     },
     "runs/mine/captions.jsonl": {"captions": "runs/mine"},
     "runs/mine/manifest.json": {"captions": "runs/mine/manifest.json"},
     "captions.v2.jsonl": {"captions": "captions.v2.jsonl"},
     "step/captions.jsonl": {"captions": "step/captions.jsonl"},
-    "tuna.json": {"judgments": "tuna.json", "metric": "tuna.json"},
-    "metric.csv": {"metric": "metric.csv"},
+    "tuna.json": {"judgments": "tuna.json"},
+    "metric.csv": {"judgments": "metric.csv"},
     "mime": dict.fromkeys(FINDERS, 'run under runs/; did you mean "mine"?'),
     "tuna.jso": {"judgments": 'did you mean "tuna.json"?'},
     "sample": {"judgments": "is neither a file nor a run under runs/"},
@@ -120,7 +116,7 @@ BESIDE: dict[str, tuple[Callable[[], object], set[str]]] = {
     "an unrelated folder": (unrelated_folder, set()),
     "an unrelated file": (
         lambda: Path("mine").write_bytes(b"\0\1weights"),
-        {"captions", "judgments", "metric"},
+        {"captions", "judgments"},
     ),
     "a broken link": (lambda: Path("mine").symlink_to("gone"), set()),
     "a link to the run": (lambda: Path("mine").symlink_to("runs/mine"), set()),
