@@ -11,7 +11,6 @@ position, elements by their normalised content.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -180,7 +179,7 @@ def table_bytes(rows: Iterable[dict[str, str | int]], suffix: str) -> bytes:
     if suffix == ".csv":
         cells = ([escape(v) if isinstance(v, str) else v for v in row.values()] for row in found)
         # Without quotes, a carriage return in a cell would end its line.
-        return csv_of_rows([*found[0]], cells, csv.QUOTE_NONNUMERIC).encode("utf-8")
+        return csv_of_rows([*found[0]], cells, quoted=True).encode("utf-8")
     with needing("writing parquet needs pyarrow", "data"):
         import pyarrow
         from pyarrow import parquet

@@ -219,8 +219,10 @@ def escape(text: str) -> str:
 
 
 def csv_of_rows(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], quoting: int = csv.QUOTE_MINIMAL
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, quoted: bool = False
 ) -> str:
+    """Return rows as CSV; with `quoted`, every text has quotes."""
+    quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=quoting)
     writer.writerow(columns)
