@@ -222,9 +222,12 @@ def csv_of_rows(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, quoted: bool = False
 ) -> str:
     """Return rows as CSV; with `quoted`, every text has quotes."""
-    quoting = csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
+    writer = csv.writer(
+        out,
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL,
+    )
     writer.writerow(columns)
     writer.writerows(rows)
     return out.getvalue()

@@ -265,7 +265,6 @@ def test_a_gate_allows_just_its_points(
         (["old", "new", "half", "--fail-under", "f1=0"], "name two"),
         (["old", "new", "--fail-under=sound.f1=-1"], "'sound.f1=-1' must be like f1=-0.5"),
         (["old", "new", "--fail-under=f1=nan"], "--fail-under: 'f1=nan' must be like f1=-0.5"),
-        (["old", "new", "--fail-under=f1=0", "--fail-under=all.f1=1"], "f1 is named twice"),
         (["old", "new", "--min-coverage=0.99"], "--min-coverage: '0.99' must be a share"),
         (["old", "new", "--min-coverage=nan%"], "--min-coverage: 'nan%' must be a share"),
         (["old", "new", "--json", "--format", "latex"], "--format is for tables"),
