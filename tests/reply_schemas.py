@@ -63,6 +63,3 @@ NONSENSE = [
     ("classify", '[[1,"lack",2,"lack"]]'),
     ("classify", "[[]]"),
 ]
-# Only `prefixItems` would refuse this, which OpenAI's strict subset does not have: the judge's own
-# check of the ids does.
-LEFT_TO_CHECKS = ("classify", '[["lack","lack"]]')

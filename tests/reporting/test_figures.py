@@ -56,10 +56,6 @@ SCATTER = Scatter(
 )
 
 
-def points(container: Any) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in container[0].get_xydata()]
-
-
 def ends(container: Any) -> list[list[float]]:
     """The ends of error bars along their axis."""
     (lines,) = container[2]
@@ -80,16 +76,6 @@ def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
     # A bar of 0 cannot be seen.
     shown = [text.get_text() for text in axes.texts]
     assert shown == ["20.0", "40.0", "", "50.0", "30.0", "10.0", "60.0", "0.0"]
-
-
-def test_a_forest_has_differences_in_points_and_p() -> None:
-    axes = drawn(FOREST).axes[0]
-    (container,) = axes.containers
-    assert [x for x, _ in points(container)][:2] == pytest.approx([3.1, -2])
-    assert ends(container)[0][::2] == pytest.approx([1.2, 5])
-    labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels[0] == "overall n=1,000 p <0.001"
-    assert labels[1].startswith("≤2 events n=30 p (Holm) ")
 
 
 def test_the_rows_of_a_forest_are_the_numbers_of_the_comparison() -> None:

@@ -222,22 +222,6 @@ async def test_two_runs_stand_side_by_side(report: Opened) -> None:
     assert gaps == [f"{'+' if d > 0 else '−'}{percent(abs(d))}" for d in expected]
 
 
-async def test_a_caption_that_its_events_do_not_quote_is_shown_whole(report: Opened) -> None:
-    judgment = scored("V1", "+0 -0", candidate_events=("Then  a dog barks,",), matches=(2,))
-    await report.show({"mine": run([judgment])}, "#video=V1")
-    assert await report.each(".between") == [
-        "in no candidate eventA cat sleeps.",
-        "in no candidate eventand birds sing.",
-    ]
-    judgment = scored("V2", "++", candidate_events=("Someone is cooking.",), matches=(1,))
-    await report.show({"mine": run([judgment])}, "#video=V2")
-    piece = await report.ask("document.querySelector('.piece .text').textContent")
-    assert piece == "Someone is cooking."
-    assert "Someone cooks soup." in await report.ask("at('card').textContent")
-    await report.show({"bare": run([judgment], captions={})}, "#video=V2")
-    assert "The caption is not in the files" in await report.ask("at('card').innerText")
-
-
 async def test_votes_of_repeats_and_reasons_are_shown(report: Opened) -> None:
     why = (("It is told.", f"So is this {ATTACK}"),)
     repeats = tuple(map(verdict, ("++", "+-", "++")))

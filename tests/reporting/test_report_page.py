@@ -238,12 +238,6 @@ def test_sentences_say_what_is_lost_and_where() -> None:
     assert said["Weakest domain"] == ""
 
 
-def test_overlapping_intervals_are_mentioned() -> None:
-    labels = ("+0 +", "++ 0", "00 +", "++ 0", "++ +", "00 +")
-    assert "overlap" in found(*labels, *labels).sentences["Weakest type"]
-    assert "overlap" not in found(*["++ 0"] * 12).sentences["Weakest type"]
-
-
 def test_what_cannot_be_compared_says_why() -> None:
     few = found("+0 -", "++ 0").sentences
     assert few["Weakest type"] == "Too few videos to compare: two groups of 8 are needed."
