@@ -129,8 +129,8 @@ def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> An
         else:
             start = shown(text.lstrip().partition("\n")[0].rstrip())
             problem = f"is not JSON: {start}; give JSON or JSON lines"
-    except ValueError as fault:
-        # A duplicated key, NaN, or an integer with more digits than Python parses.
+    except (ValueError, RecursionError) as fault:
+        # A duplicated key, NaN, an integer with more digits than Python parses, a deep nesting.
         problem = str(fault)
     raise InputError(problem, file=file, where=f"line {line}")
 
@@ -197,7 +197,7 @@ def _is_object(line: str | bytes) -> bool:
     # No proper prefix of a JSON object is a JSON object: a line that is one is complete.
     try:
         return isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -409,6 +409,8 @@ def _with_ids(record: QuestionRecord, reasoning_type: str, number: str, key: str
 def _of_template(source: QuestionFile, _: Notices) -> Iterator[QuestionRecord]:
     for record in source.records:
         questions = record.fields.get("questions", [{}])
+        if not isinstance(questions, list) or not questions:
+            raise record.error("questions", "must be a list of questions")
         of_video = {name: value for name, value in record.fields.items() if name != "questions"}
         if "videoID" not in of_video:  # the template has only the number of the video
             of_video["videoID"] = of_video.get("video_id")

@@ -137,6 +137,7 @@ def test_what_is_not_text_is_reported_in_one_line(path: str, message: str) -> No
         ("A dog runs.", 'line 1: is not JSON: "A dog runs."; give JSON or JSON lines'),
         ('["NaN", NaN]', "line 1: NaN is not a number in JSON"),
         (f"[{'1' * 5000}]", "line 1: Exceeds the limit"),
+        ("[" * 100_000, "line 1: maximum recursion depth exceeded"),
         ('{"a": 1, "\\u0061": 2}', 'line 1: the key "a" is duplicated'),
     ],
 )

@@ -185,6 +185,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     # Video-MME
     ("q.json", [video_mme(answer="E")], 'entry 1: answer: must be a letter, not "E"'),
     ("q.json", [CHAPTER | {"questions": [3]}], "entry 1, question 1: must be a JSON object"),
+    ("q.json", [CHAPTER | {"questions": []}], "entry 1: questions: must be a list of questions"),
     # A user's own
     ("q.json", [], "has no questions"),
     ("q.json", [own(), own(id="q2", options=None)], "entry 2: options: must be a list, not null"),
