@@ -370,6 +370,8 @@ class ContinuationScorer:
         tokenizer = self._loaded.tokenizer
         with self._tokenizing:
             rows = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        if not all(rows):  # without tokens, it would be the likeliest of all
+            raise ValueError("the tokenizer has no tokens for an option")
         read = self._write(inputs, rows[0][:1])
         if self._shares_cache is None:
             self._shares_cache = self._can_share(inputs, read, max(rows, key=len))
