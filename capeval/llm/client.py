@@ -483,21 +483,23 @@ def _failure_of(state: RetryCallState) -> CallFailed:
 # A server on one's own machine often has two slots. With one, a call that hangs would keep all
 # others waiting.
 FLOOR = 2
+# Each doubling takes as long as a call.
+START = 8
 
 
 class AdaptiveLimiter:
     """Admits calls in order of arrival, up to a `limit` that adapts to the endpoint.
 
-    The limit begins at two, and doubles after as many successes. When the endpoint
-    throttles or is too slow, it halves, once for all calls that were in flight together, down to
-    two; from then on it grows by one.
+    The limit begins at eight, and doubles after as many successes. When the endpoint throttles or
+    is too slow, it halves, once for all calls that were in flight together, down to two; from then
+    on it grows by one.
     """
 
     def __init__(self, maximum: int) -> None:
         from anyio import CapacityLimiter
 
         self.maximum = maximum
-        self._places = CapacityLimiter(min(FLOOR, maximum))
+        self._places = CapacityLimiter(min(START, maximum))
         self._halvings = self._successes = 0
 
     @property

@@ -89,7 +89,7 @@ async def test_patience_ends_a_storm_of_throttles() -> None:
 
 @pytest.mark.parametrize(
     ("act", "limit"),
-    [*((failure(n), 2) for n in (429, 503, 529, 504)), (Hang(), 2), (failure(500), 4)],
+    [*((failure(n), 4) for n in (429, 503, 529, 504)), (Hang(), 4), (failure(500), 8)],
 )
 async def test_an_overloaded_endpoint_gets_fewer_calls(act: Any, limit: int) -> None:
     async with served(acts=["1", "2", act], timeout=2) as (_, client):
@@ -298,7 +298,7 @@ async def test_a_preflight_that_fails_is_not_repeated_by_the_calls_that_wait() -
 
 
 async def test_the_limit_doubles_halves_once_for_calls_in_flight_together_and_then_creeps() -> None:
-    limiter = AdaptiveLimiter(16)
+    limiter = AdaptiveLimiter(64)
 
     async def limit_after(count: int, end: str) -> int:
         async def call() -> None:
@@ -309,7 +309,7 @@ async def test_the_limit_doubles_halves_once_for_calls_in_flight_together_and_th
         await asyncio.gather(*(call() for _ in range(count)))
         return limiter.limit
 
-    assert [await limit_after(count, "succeeded") for count in (2, 4, 8)] == [4, 8, 16]
-    assert await limit_after(16, "throttled") == 8
-    assert [await limit_after(count, "succeeded") for count in (8, 9)] == [9, 10]
-    assert [await limit_after(1, "throttled") for _ in range(3)] == [5, 2, 2]
+    assert [await limit_after(count, "succeeded") for count in (8, 16, 32)] == [16, 32, 64]
+    assert await limit_after(64, "throttled") == 32
+    assert [await limit_after(count, "succeeded") for count in (32, 33)] == [33, 34]
+    assert [await limit_after(1, "throttled") for _ in range(5)] == [17, 8, 4, 2, 2]
