@@ -91,6 +91,7 @@ def test_a_judge_is_known_by_its_serve_command_and_asked_nothing_twice(served: S
     # With other GPUs and at another port, it is the same judge.
     shutil.rmtree(served.folder / "runs")
     again = served.run(*JUDGE, "--gpus", "2")
+    assert "--data-parallel-size 2 " in again.err
     assert (again.code, "\n0 calls (" in again.out) == (0, True), again.err
     assert served.asked() == [start]
     assert served.run(*JUDGE).code == 0

@@ -380,14 +380,19 @@ def test_commands_that_end_together_keep_each_agreement(tmp_path: Path) -> None:
     typed(tmp_path, "judge", "sample-terse", "--judge", "lexical")
     folder = tmp_path / "runs/sample-terse/lexical-2"
 
-    def store(number: int) -> None:
+    def store(number: int, *others: Path) -> None:
         made = {"value": 0.5, "low": None, "high": None, "videos": 10, "raters": 1}
         hashes = {"sha256": f"human {number}", "annotations": "sample"}
         new = Agreement(statistic="kappa", human="labels", file="human.csv", **made, **hashes)
-        store_agreement([folder], new, ignore)
+        store_agreement([folder, *others], new, ignore)
 
     with ThreadPoolExecutor() as pool:
         [*pool.map(store, range(10))]
+    # Those of two judges together are of neither.
+    other = tmp_path / "runs/sample-terse/other"
+    other.mkdir()
+    (other / "judge.json").write_text('{"hash": "another"}')
+    store(10, other)
     assert len(json.loads((folder / "agreement.json").read_text())) == 10
 
 
