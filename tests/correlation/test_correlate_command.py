@@ -244,6 +244,7 @@ def test_a_table_says_how_many_elements_raters_are_divided_on(tmp_path: Path) ->
     table = result["elements"]["tables"][0]
     assert (table["n"], table["tied"], result["elements"]["tied"]) == (9, 3, 3)
     assert table["kappa"]["value"] == 1
+    assert 0 < result["raters"]["alpha"]["value"] < 1
     text = " ".join(correlate(tmp_path, "--human", "human.csv").out.split())
     assert "3 of 12 elements are left out because raters are evenly divided" in text
     # Lack and contradiction are one label under the protocol: raters are divided on one element.

@@ -1,8 +1,10 @@
 import datetime
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
+import openpyxl
 import pandas
 import pytest
 
@@ -73,6 +75,11 @@ def test_cells_of_a_workbook_are_read_as_csv_has_them() -> None:
         ["8", "", "=A1+1"],
     ]
     assert [place.rpartition(" ")[2] for place in table.places] == ["3", "5", "6"]
+    workbook = openpyxl.load_workbook(BytesIO(path.read_bytes()))
+    workbook.move_sheet("Old", -1)
+    workbook["Old"].sheet_state = "hidden"
+    workbook.save(path)
+    assert read_table(path).rows == table.rows
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,9 @@ def test_without_a_name_it_is_every_run(tmp_path: Path) -> None:
     assert own_metrics.SCORED == ["sample_01"] * 2
     both = typed(tmp_path, "metrics", "mine", "other", "--format", "markdown")
     assert "| mine | 3.4 | 2.0 | 1/1 |" in both.out
+    (tmp_path / "runs/mine/notes.txt").write_text("my notes")
+    kept = typed(tmp_path, "metrics", "runs/mine", "--out", "runs/mine/notes.txt")
+    assert "is one of the files to be read" in kept.refusal
     alone = typed(tmp_path, "metrics", "mine", "--out", "alone.jsonl", "--limit", "1")
     assert alone.code == 0
     assert values(tmp_path / "alone.jsonl")["sample_01", "length"] == 2

@@ -315,6 +315,7 @@ def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
 
 def test_the_bundled_baseline() -> None:
     found = capeval.probe(judge="lexical")
+    assert "132/134" in found.rendered("markdown")
     assert {kind: (one.right, one.n) for kind, one in found.kinds.items()} == {
         "contradicted": (9, 14),
         "foreign": (132, 134),
