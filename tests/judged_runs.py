@@ -10,6 +10,7 @@ from capeval.files.judgments import write_judgments
 from capeval.schema import Annotation, Judgment, Provenance
 from capeval.scoring.judged_run import load_judged
 from tests.scoring.making import annotation, scored
+from tests.world import write_lines
 
 VIDEOS = [
     annotation("a", "c3 s2 a3", "t1 a1 c2", visual_characteristic="Low-Dynamic", domain="Film"),
@@ -24,8 +25,11 @@ VIDEOS += [
 BY = Provenance(judge="gpt-4o", prompts="tuna-cap-v1@c23452", models=("gpt-4o-2024-08-06",))
 
 
-def write_annotations(path: Path, videos: Sequence[Annotation] = VIDEOS) -> None:
-    path.write_text(json.dumps([video.model_dump() for video in videos]), encoding="utf-8")
+def write_annotations(at: Path, videos: Sequence[Annotation] = VIDEOS) -> Path:
+    """Write a file of annotations, named `annotations.json` in a folder."""
+    path = at / "annotations.json" if at.is_dir() else at
+    path.write_text(json.dumps([video.model_dump(mode="json") for video in videos]), "utf-8")
+    return path
 
 
 def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]:
@@ -43,29 +47,53 @@ def judgments(labels: str, by: Provenance = BY, **fields: Any) -> list[Judgment]
 
 
 def make_run(
+    folder: Path,
+    name: str,
+    judgments: Sequence[Judgment],
+    *,
+    judge: str = "judge",
+    captions: Mapping[str, str] | None = None,
+    model: str | None = None,
+    **manifest: Any,
+) -> Path:
+    """Make a run in a working folder, without scores; `manifest` holds fields of its manifest."""
+    run = folder / "runs" / name
+    (run / judge).mkdir(parents=True)
+    texts = captions or {one.index: "A dog runs." for one in judgments}
+    by = model or f"{name}-model"
+    write_lines(
+        run / "captions.jsonl",
+        ({"index": index, "caption": text, "model": by} for index, text in texts.items()),
+    )
+    stored = {"annotations": {"path": "annotations.json"}} | manifest
+    (run / "manifest.json").write_text(json.dumps(stored), "utf-8")
+    write_judgments(run / judge / "judgments.jsonl", judgments)
+    return run
+
+
+def score_run(
     name: str,
     labels: str,
     *,
-    runs: Path = Path("runs"),
+    folder: Path = Path(),
     by: Provenance = BY,
     annotations: Path = Path("a.json"),
-    generation: Mapping[str, Any] | None = None,
     captioned: int = len(VIDEOS),
-    folder: str = "judge",
+    judge: str = "judge",
+    **manifest: Any,
 ) -> Path:
-    """Make a run and what a judge made of it."""
-    run = runs / name
-    judge = run / folder
-    judge.mkdir(parents=True)
-    lines = [{"index": v.index, "caption": "A dog.", "model": name} for v in VIDEOS[:captioned]]
-    (run / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    manifest: dict[str, Any] = {"annotations": {"path": str(annotations.absolute())}}
-    if generation:
-        manifest["generation"] = dict(generation)
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    write_judgments(judge / "judgments.jsonl", judgments(labels, by))
-    scores = load_judged(judge, annotations=annotations).scores
-    (judge / "scores.json").write_text(
-        dumps(scores.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+    """Make a run of `VIDEOS` with its scores; return the judge's folder."""
+    run = make_run(
+        folder,
+        name,
+        judgments(labels, by),
+        judge=judge,
+        captions={video.index: "A dog." for video in VIDEOS[:captioned]},
+        model=name,
+        annotations={"path": str(annotations.absolute())},
+        **{name: value for name, value in manifest.items() if value},
     )
-    return judge
+    scores = load_judged(run / judge, annotations=annotations).scores
+    text = dumps(scores.model_dump(mode="json"), indent=1) + "\n"
+    (run / judge / "scores.json").write_text(text, encoding="utf-8")
+    return run / judge

@@ -12,7 +12,7 @@ import capeval
 from capeval.errors import UsageError
 from capeval.judging.protocol import JudgeOptions
 from capeval.reporting.plot import PlotOptions
-from tests.judged_runs import make_run, write_annotations
+from tests.judged_runs import score_run, write_annotations
 
 FIRST: dict[str, tuple[Any, ...]] = {"judge": ("captions.jsonl",), "sample_frames": ("none.mp4",)}
 WRONG: list[tuple[str, Mapping[str, Any], str]] = [
@@ -55,7 +55,7 @@ def test_a_share_is_a_text_or_a_number(alone: None) -> None:
     del alone
     write_annotations(Path("a.json"))
     for name in ("old", "new"):
-        make_run(name, "+0- 0++ | 0+- | 00 +")
+        score_run(name, "+0- 0++ | 0+- | 00 +")
     shares: list[Any] = ["100%", 1.0, 5, "5"]
     for share in shares:
         (gate,) = capeval.compare(["old", "new"], min_coverage=share, resamples=99).gates

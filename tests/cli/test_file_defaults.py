@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Workspace
-from tests.judged_runs import make_run, write_annotations
+from tests.judged_runs import score_run, write_annotations
 from tests.server import LoopbackServer, unauthorized
 from tests.world import Said, typed
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_annotations(Path("a.json"))
     for name in ("old", "new"):
-        make_run(name, LABELS, runs=Path("out/runs"))
+        score_run(name, LABELS, folder=Path("out"))
     for folder in ("inner", "videos"):
         Path(folder).mkdir()
     return tmp_path

@@ -16,7 +16,7 @@ from typer.main import get_command
 from capeval.cli.app import app
 from tests.cli.conftest import Workspace
 from tests.judge_responder import answer
-from tests.judged_runs import make_run, write_annotations
+from tests.judged_runs import score_run, write_annotations
 from tests.server import LoopbackServer
 from tests.world import ROOT, typed
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_annotations(Path("a.json"))
     for name, labels in (("old", OLD), ("new", NEW)):
-        make_run(name, labels)
+        score_run(name, labels)
     return tmp_path
 
 

@@ -8,7 +8,7 @@ import pytest
 import capeval
 from capeval.files.judgments import write_judgments
 from capeval.schema import Inputs, Provenance, Unscored
-from tests.correlation.making import make_run, write_annotations
+from tests.judged_runs import make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.world import Said, lines, typed, write_lines
 

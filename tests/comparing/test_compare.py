@@ -8,8 +8,8 @@ from capeval.comparing.comparison import Comparison, Matrix
 from capeval.errors import UsageError
 from capeval.schema import Judgment, Provenance, Unscored
 from tests.comparing.making import comparison, example, matrix
-from tests.correlation.making import make_run, write_annotations
 from tests.golden import check_golden, screen
+from tests.judged_runs import make_run, write_annotations
 from tests.scoring.making import annotation, scored, verdict
 from tests.world import Said, typed
 from tests.world import run as run_alone

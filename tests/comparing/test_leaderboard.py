@@ -13,7 +13,7 @@ from capeval.comparing.sections import Leaderboard, read_published
 from capeval.errors import InputError
 from capeval.schema import ELEMENT_TYPES, Provenance
 from capeval.scoring.scores import OVERALL, ScoreRow
-from tests.judged_runs import BY, make_run, write_annotations
+from tests.judged_runs import BY, score_run, write_annotations
 from tests.mcq.graded_runs import FRAMES, edit, grade, paired
 from tests.world import Said, here
 
@@ -45,10 +45,10 @@ def names(*arguments: str) -> list[str]:
 
 
 def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
-    make_run("poor", POOR)
+    score_run("poor", POOR)
     made = {"model": "Qwen/Qwen2-VL-7B-Instruct", "frames": "2fps"}
-    make_run("good", GOOD, generation=made)
-    make_run("fair", FAIR)
+    score_run("good", GOOD, generation=made)
+    score_run("fair", FAIR)
     code, out, err = typed()
     assert (code, err) == (0, "")
     rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["1"], ["2"], ["3"])]
@@ -59,12 +59,12 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
 
 
 def test_runs_of_unlike_signature_stand_apart() -> None:
-    make_run("mine", GOOD)
-    make_run("older", FAIR)
-    make_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
-    make_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
-    make_run("thinks", FAIR, by=BY.model_copy(update={"reasoning": "low"}))
-    make_run("words", GOOD, by=Provenance(judge="lexical-2", prompts=None, baseline=True))
+    score_run("mine", GOOD)
+    score_run("older", FAIR)
+    score_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
+    score_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
+    score_run("thinks", FAIR, by=BY.model_copy(update={"reasoning": "low"}))
+    score_run("words", GOOD, by=Provenance(judge="lexical-2", prompts=None, baseline=True))
     found = records()
     assert sorted(one["run"] for one in found if one["section"] == 1) == ["mine", "older"]
     assert [one["section"] for one in found] == [1, 1, 2, 3, 4, 5]
@@ -76,7 +76,7 @@ def test_runs_of_unlike_signature_stand_apart() -> None:
 
 
 def test_several_judges_of_one_run_are_each_a_row() -> None:
-    make_run("mine", GOOD)
+    score_run("mine", GOOD)
     other = Path("runs/mine/again")
     other.mkdir()
     for name in ("judgments.jsonl", "scores.json"):
@@ -85,8 +85,8 @@ def test_several_judges_of_one_run_are_each_a_row() -> None:
 
 
 def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
-    make_run("part", "+++ +++ | +++", captioned=2)
-    make_run("whole", FAIR)
+    score_run("part", "+++ +++ | +++", captioned=2)
+    score_run("whole", FAIR)
     found = [(one["run"], one["rank"], one["captioned"], one["scored"]) for one in records()]
     assert found == [("whole", 1, 10, 10), ("part", None, 2, 2)]
     _, out, _ = typed()
@@ -95,16 +95,16 @@ def test_run_of_part_of_the_videos_is_not_ranked_with_those_of_all() -> None:
     assert r"\textbf{100.0}" not in latex
 
 
-@pytest.mark.parametrize("typed_path", ["elsewhere/mine", "elsewhere/mine/judge"])
+@pytest.mark.parametrize("typed_path", ["elsewhere/runs/mine", "elsewhere/runs/mine/judge"])
 def test_named_runs_are_the_only_ones_and_none_twice(typed_path: str) -> None:
-    make_run("here", FAIR)
-    make_run("other", FAIR)
-    make_run("mine", GOOD, runs=Path("elsewhere"))
+    score_run("here", FAIR)
+    score_run("other", FAIR)
+    score_run("mine", GOOD, folder=Path("elsewhere"))
     assert names(typed_path, "here", "runs/here/judge") == ["mine", "here"]
 
 
 def test_annotations_that_moved_can_be_named() -> None:
-    make_run("mine", GOOD)
+    score_run("mine", GOOD)
     Path("none.json").write_text("[]")
     assert names("--annotations", "none.json") == ["mine"]
     Path("a.json").rename("b.json")
@@ -117,9 +117,9 @@ def test_annotations_that_moved_can_be_named() -> None:
 
 
 def test_scores_come_from_the_verdicts_whatever_scores_json_says() -> None:
-    make_run("mine", GOOD)
+    score_run("mine", GOOD)
     Path("runs/mine/judge/scores.json").write_text("{")
-    make_run("only-scores", FAIR)
+    score_run("only-scores", FAIR)
     Path("runs/only-scores/judge/judgments.jsonl").unlink()
     assert names() == ["mine"]
     code, out, err = typed("only-scores")
@@ -146,7 +146,7 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own() -> None:
     alone = records("--published")
     assert [one["run"] for one in alone][:2] == ["GPT-4o", "Gemini 1.5 Pro"]
     assert (len(alone), {one["published"] for one in alone}) == (21, {True})
-    make_run("mine", GOOD)
+    score_run("mine", GOOD)
     own, *paper = records("--published")
     assert (own["run"], own["published"]) == ("mine", False)
     assert paper == [{**one, "section": 2} for one in alone]
@@ -157,7 +157,7 @@ def test_published_rows_need_no_run_and_never_mix_with_ones_own() -> None:
 
 
 def test_json_has_every_number_of_scores_json_and_csv_those_of_its_tables() -> None:
-    make_run("=1+1", FAIR)
+    score_run("=1+1", FAIR)
     stored = json.loads(Path("runs/=1+1/judge/scores.json").read_text())
     places = {kind: of for kind, of in stored["overall"].items() if kind != "all"}
     places |= {

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.judged_runs import VIDEOS, make_run, write_annotations
+from tests.judged_runs import VIDEOS, score_run, write_annotations
 from tests.mcq.graded_runs import FRAMES, write_responses
 from tests.world import here, lines, write_lines
 
@@ -30,7 +30,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_judge_score_and_leaderboard_warn_of_the_captioner(
     run: str, generation: dict[str, Any] | None, is_warned: bool
 ) -> None:
-    make_run(run, "+++ +++ | +++ | ++ +", generation=generation)
+    score_run(run, "+++ +++ | +++ | ++ +", generation=generation)
     judged, scored = (
         here("judge", run, "--judge", "lexical"),
         here("score", run, "--judge", "judge"),

@@ -19,9 +19,10 @@ from capeval.files.judgments import write_judgments
 from capeval.options import ignore
 from capeval.schema import Unscored
 from capeval.scoring.known_agreement import Agreement, store_agreement
-from tests.correlation.making import correlate, labelled, make_run, write_annotations
+from tests.correlation.making import correlate, labelled
 from tests.files.making import save_workbook
 from tests.golden import check_golden, screen
+from tests.judged_runs import make_run, write_annotations
 from tests.rating.rating_examples import exported
 from tests.scoring.making import annotation, scored
 from tests.world import Said, run, typed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judged_runs import make_run, write_annotations
+from tests.judged_runs import score_run, write_annotations
 from tests.world import here
 
 OLD, NEW = "+0- 0++ | 0+- | 00 +", "+++ 0++ | 0++ | +0 +"
@@ -20,8 +20,8 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.json", "b.json"):
         write_annotations(Path(name))
-    files = [make_run("old", OLD), make_run("new", NEW)]
-    files.append(make_run("lost", OLD, annotations=Path("b.json")))
+    files = [score_run("old", OLD), score_run("new", NEW)]
+    files.append(score_run("lost", OLD, annotations=Path("b.json")))
     Path("b.json").unlink()
     second = Path("runs/new/second")
     second.mkdir()

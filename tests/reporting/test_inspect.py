@@ -5,7 +5,7 @@ import pytest
 
 import capeval
 from capeval.schema import Judgment, Provenance, Unscored
-from tests.correlation.making import make_run, write_annotations
+from tests.judged_runs import make_run, write_annotations
 from tests.scoring.making import annotation, scored, verdict
 from tests.world import here as typed
 

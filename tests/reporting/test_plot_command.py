@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from capeval.schema import Judgment, Provenance, Unscored
-from tests.correlation.making import labelled, make_run, write_annotations
+from tests.correlation.making import labelled
+from tests.judged_runs import make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.world import here as typed
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from capeval.config import sample_folder
 from capeval.schema import Provenance
-from tests.correlation.making import make_run, write_annotations
+from tests.judged_runs import make_run, write_annotations
 from tests.reporting.making import data_of
 from tests.scoring.making import annotation, scored
 from tests.world import Said, typed

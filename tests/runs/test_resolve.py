@@ -9,7 +9,7 @@ import pytest
 from capeval.errors import InputError, UsageError
 from capeval.runs.folder import RunFolder
 from capeval.runs.resolve import find_captions, find_judges, find_judgments
-from tests.judged_runs import make_run, write_annotations
+from tests.judged_runs import score_run, write_annotations
 
 FAIR = "+0- 0++ | 0+- | 00 +"
 JUDGE = "gpt-4o@tuna-cap-v1"
@@ -25,9 +25,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judged run `mine`, a run `bare` without verdicts, and files to take them for."""
     monkeypatch.chdir(tmp_path)
     write_annotations(Path("a.json"))
-    make_run("mine", FAIR, folder=JUDGE)
-    make_run("gpt-4.1", FAIR, folder=JUDGE)
-    make_run("bare", FAIR)
+    score_run("mine", FAIR, judge=JUDGE)
+    score_run("gpt-4.1", FAIR, judge=JUDGE)
+    score_run("bare", FAIR)
     shutil.rmtree("runs/bare/judge")
     shutil.copy(f"runs/mine/{JUDGE}/judgments.jsonl", "judgments.jsonl")
     Path("step").mkdir()

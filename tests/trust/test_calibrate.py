@@ -15,8 +15,7 @@ from capeval.schema import RELATIONS, Inputs, Provenance, Relation
 from capeval.scoring.counts import AnnotationArrays, measures
 from capeval.stats.calibration import calibrate
 from capeval.trust.calibrate import Calibrated
-from tests.correlation.making import make_run, write_annotations
-from tests.judged_runs import BY
+from tests.judged_runs import BY, make_run, write_annotations
 from tests.scoring.making import annotation, scored
 from tests.world import here as typed
 
