@@ -129,6 +129,12 @@ class Generation(StoredResult):
 
     annotated: int
     captions: tuple[CaptionLine, ...]
+    judgeable: bool
+    """Whether a judge can judge them: the videos are annotated, and the replies are captions."""
+
+    @property
+    def files(self) -> list[str]:
+        return super().files if self.judgeable else super().files[:1]
 
     @property
     def calls(self) -> tuple[CaptionLine, ...]:
@@ -261,6 +267,8 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
                 for index in self.mine()
                 if index in done and done[index].reason is None
             ),
+            judgeable="{elements}" not in self.wanted.prompts.text
+            and all(isinstance(one, Annotation) for one in self.wanted.annotations),
         )
 
 

@@ -306,7 +306,7 @@ def _check_names(file: Path, shared: Mapping[str, Any], own: Mapping[str, Any]) 
         for name in entries:
             problem = f"there is no such option{nearest(name, sorted(names))}"
             if name in _ONLY_TYPED:
-                problem = "cannot be set in a file, which someone else may have written"
+                problem = "cannot be set in a file: another person may have written the file"
             if name not in names - _ONLY_TYPED:
                 raise InputError(problem, file=file, field=f"{table}.{name}")
 

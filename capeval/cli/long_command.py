@@ -116,7 +116,7 @@ class ProgressLine:
             of += f" {labels.item}s of {status.name} are {labels.done} and kept"
             parts.append(of + failed)
         if parts and caches_replies:
-            parts[-1] += ", as are finished replies"
+            parts.append("finished replies are kept")
         done = "; ".join(["stopped", *parts])
         sys.stderr.write(f"capeval: {done}; run the same command to resume\n")
 

@@ -505,6 +505,8 @@ def _coverage(sides: Sequence[Side], place: int) -> str:
     if not run.left_out:
         return line
     reasons = Counter(one_line(left.reason, 120) for left in run.left_out).most_common()
+    if len(reasons) == 1:
+        return f"{line}, left out {thousands(len(run.left_out))} ({reasons[0][0]})"
     shown = [f"{thousands(count)}: {reason}" for reason, count in reasons[:3]]
     shown += ["…"] if len(reasons) > 3 else []
     return f"{line}, left out {thousands(len(run.left_out))} ({'; '.join(shown)})"

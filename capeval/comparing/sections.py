@@ -54,8 +54,8 @@ VIEWS_OF: dict[str, tuple[str, ...]] = {
 Unread = tuple[Path, CapevalError]
 """A file or folder that cannot be shown, and why."""
 
-# The rank, the run and its main number.
-_FEWEST_COLUMNS = 4
+# Up to F1, which is the sixth; long names are broken to make room.
+_FEWEST_COLUMNS = 6
 _PUBLISHED = Path(__file__).with_name("published")
 
 

@@ -368,7 +368,7 @@ class MergedAnnotations(Result):
         left = Table("", heads, [[index, why] for index, why in self.open.items()])
         said = Table("", columns(("Comment", LINE), words=1), [[one] for one in self.comments])
         file = quote(str(self.file))
-        notes = [f"{file}  Check it: capeval check {file}"]
+        notes = [f"Next: capeval check {file}"]
         return [Page([table for table in (left, said) if table.rows], notes=notes)]
 
 

@@ -129,10 +129,11 @@ class QuestionChecks(Result):
         with_findings = f", {faulty:,} with findings" if self.checked or faulty else ""
         beating = [one for one in self.shortcuts if one.beats_chance]
         works = [f"{_SHORTCUTS[one.name]} ({percent(one.value)}%)" for one in beating]
-        return (
-            f"{self.file}: {checked} by {self.model}{with_findings}. Without the video, above "
-            f"chance ({percent(self.shortcuts[0].chance)}%): {listed(works) or 'no guess'}."
-        )
+        chance = f"chance ({percent(self.shortcuts[0].chance)}%)"
+        guesses = f"Guesses without the video that beat {chance}: {listed(works) or 'none'}."
+        if all(one.beats_chance is None for one in self.shortcuts):
+            guesses = f"Too few videos to test whether guesses without the video beat {chance}."
+        return f"{self.file}: {checked} by {self.model}{with_findings}. {guesses}"
 
     def pages(self, *, full: bool = False) -> list[Page]:
         findings = Table(

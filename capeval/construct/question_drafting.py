@@ -20,7 +20,6 @@ from capeval.construct.asked_items import (
     Line,
     check_unedited,
     seal,
-    stored_lines,
 )
 from capeval.construct.drafts import captions_by_index
 from capeval.errors import ReplyError
@@ -264,11 +263,9 @@ async def open_question_draft(
             what = f"{counted(len(unusable), 'video')} without usable errors, drafted without them"
             reasons = (f"{index} ({reason})" for index, reason in unusable.items())
             o.on_notice(Loss(f"{what}: {listed(reasons, 3)}"))
-    drafts = out.with_suffix(".drafts.jsonl")
 
-    def make(_: object) -> DraftedQuestions:
-        found = {i: line for i, line in stored_lines(drafts).items() if "reason" not in line}
-        questions = _lettered(annotations, found, o.seed)
+    def make(lines: Mapping[str, Line]) -> DraftedQuestions:
+        questions = _lettered(annotations, lines, o.seed)
         if questions:
             write_jsonl(out, map(question_line, questions))
             seal(out)
@@ -277,7 +274,7 @@ async def open_question_draft(
     check = f"capeval mcq construct check {quote(str(out))} --annotations"
     async with open_chat(o, offline=dry_run) as chat:
         yield AskedItems(
-            *(o, chat, _items(annotations, points, chat.model), drafts),
+            *(o, chat, _items(annotations, points, chat.model), out.with_suffix(".drafts.jsonl")),
             Labels("drafting questions of", "video", "drafted", "undrafted"),
             make=make,
             files=[str(out), f"Next: {check} {quote(str(o.annotations))}"],

@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -307,6 +307,8 @@ class Filtered(Result):
 
 class _Variants(AnswerWork):
     """Answers variants of questions; replies about questions of other files stay in the file."""
+
+    labels = replace(AnswerWork.labels, item="variant")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ class ReviewFiles(Result):
             for_two = f", {in_two:,} of them for {both} annotators" if in_two else ""
             loads = ", ".join(f"{name} {load:,}" for name, load in self.loads.items())
             line = f"{what}{for_two}: {loads}"
-        then = "Next, with the files that the pages export: capeval annotate merge FOLDER FILES"
+        folder = quote(str(self.files[0].parent.parent)) if self.files else ""
+        then = f"Next, with the files that the pages export: capeval annotate merge {folder} FILES"
         if self.kind == "questions":
             then = "Next: join the files that the pages export, and ask them: capeval mcq answer"
         return "\n".join([line, *map(str, self.files), *([then] if self.files else [])])

@@ -190,9 +190,10 @@ async def open_judge(
         is_default = name == "base_url" and options.base_url in keyless_addresses
         if not is_default and getattr(options, name) not in (None, False, DEFAULT_PROMPTS):
             which = shown(judge) if isinstance(judge, str) else type(judge).__name__
-            raise UsageError(
-                f"--{name.replace('_', '-')} is for chat models; the judge {which} is not one"
-            )
+            typed = f"--{name.replace('_', '-')}"
+            if name == "base_url":
+                typed += " (--judge-url of `capeval eval`)"
+            raise UsageError(f"{typed} is for chat models; the judge {which} is not one")
     # It may load a model for minutes: Ctrl-C works meanwhile.
     prepared = (
         await in_thread(partial(load_judge, judge))
@@ -255,7 +256,8 @@ def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None
         return (None if reasoning == MODELS_OWN else reasoning), ""
     least = entry.least_effort if entry else None
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    return least, "its lowest effort (--reasoning sets another)" if least else ""
+    why = "the lowest reasoning effort of this judge (--reasoning sets another)"
+    return least, why if least else ""
 
 
 def captions_at_once(calls: int) -> int:

@@ -340,6 +340,11 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
             "nothing can be compared: name a run of many frames (--multi) and one of a single "
             "frame (--single, --picked) or of shuffled frames (--shuffled)"
         )
+    for role, run in runs.items():
+        fitting = (role, "single") if role == "picked" else (role,)
+        for shows in {shown_by(one.frames) for one in run.items}:
+            if shows and shows.role not in fitting:
+                raise UsageError(f"--{role}: {run.name} saw {shows.label}, not {SHOWN[role]}")
     for about, names in (
         ("models", dict.fromkeys(run.model for run in runs.values() if run.model)),
         ("benchmarks", dict.fromkeys(run.benchmark for run in runs.values())),

@@ -19,7 +19,7 @@ from capeval.schema import ELEMENT_TYPES
 from capeval.scoring.counts import WAYS, Way
 from capeval.scoring.judged_run import JudgedRun
 from capeval.scoring.scores import Estimate, TypeScores, scores_by
-from capeval.show.numbers import Bounded, p_value, percent, place_name
+from capeval.show.numbers import Bounded, p_value, percent, place_name, thousands
 from capeval.text import both_ends, one_line
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ class Grid:
     def rows(self) -> list[tuple[str, Cells]]:
         cells = zip(*self.series.values(), strict=True)
         return list(zip(self.places, cells, strict=True)) if self.series else []
-
-    @property
-    def sizes(self) -> list[int]:
-        return [max(cell.n if cell else 0 for cell in cells) for _, cells in self.rows]
 
     @property
     def empty(self) -> bool:
@@ -330,10 +326,12 @@ def _beside(grid: Grid, step: float, number: int) -> list[float]:
 
 
 def _places(grid: Grid, joint: str) -> list[str]:
-    return [
-        f"{_text(place_name(place))}{joint}n={size:,}"
-        for place, size in zip(grid.places, grid.sizes, strict=True)
-    ]
+    labels = []
+    for place, cells in grid.rows:
+        sizes = [cell.n if cell else 0 for cell in cells]
+        ends = dict.fromkeys((thousands(min(sizes)), thousands(max(sizes))))
+        labels.append(f"{_text(place_name(place))}{joint}n={'–'.join(ends)}")
+    return labels
 
 
 def _text(text: str, longest: int = _LONGEST_NAME) -> str:

@@ -155,7 +155,7 @@ def report_html(
         grids=[
             grid
             for grid in breakdowns({f"{one.letter} {one.name}": one.run for one in shown}).values()
-            if any(grid.sizes)
+            if not grid.empty
         ],
         place_of={one.index: place for place, one in enumerate(shown[0].run.annotations)},
         missed=missed_elements([one.run for one in shown]),

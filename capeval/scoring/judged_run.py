@@ -76,9 +76,11 @@ def signature_of(annotations: Sequence[Annotation], judgments: Sequence[Judgment
     """Return the signature of scores from the judgments of one judge."""
     identity, models = judged_by(judgments)
     data = annotations_hash(tuple(annotations))
+    named = next((one.provenance.endpoint for one in judgments if one.provenance.endpoint), None)
     parts = {
         "capeval": "tuna-cap",
         "judge": "+".join(models) or identity.judge,
+        **({"endpoint": named} if named else {}),
         "prompts": identity.prompts or "none",
         **({"reasoning": identity.reasoning} if identity.reasoning else {}),
         "repeats": str(identity.repeats),

@@ -24,7 +24,7 @@ HUMAN_WORDS = {"f1": "F1", "covered": "coverage"}
 
 _UNKNOWN = (
     "No agreement with human raters is known for this judge and these prompts; docs/trusting.md "
-    "measures it with 40 videos"
+    "shows how to measure it with 40 videos"
 )
 
 _WAIT = 10.0
@@ -112,7 +112,7 @@ def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: No
     except (CapevalError, OSError) as fault:
         on_notice(Loss(f"agreement with human raters is not stored: {fault}"))
     else:
-        on_notice(f"{listed(folder.agreement for folder in folders)}: {new}")
+        on_notice(f"Written: {listed(folder.agreement for folder in folders)} ({new})")
 
 
 def _key(one: Agreement) -> tuple[object, ...]:

@@ -267,7 +267,7 @@ def snapshots_notice(name: str, models: Sequence[str], addresses: str | None = N
 VERSION = "v"
 """The part that names the version of capeval; it does not affect comparisons."""
 
-_LIKE = ("judge", "prompts", "reasoning", "repeats", "data")
+_LIKE = ("judge", "endpoint", "prompts", "reasoning", "repeats", "data")
 """The parts of the signature that two scores must share to be comparable."""
 
 
@@ -291,8 +291,9 @@ def signature_parts(text: str) -> dict[str, str]:
 def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     """List the differences between signatures that make scores incomparable.
 
-    The judge, its prompts, its reasoning effort, its repeats (the majority of three is another
-    measure than one verdict) and the data count; the version of capeval does not.
+    The judge, the name of its endpoint, its prompts, its reasoning effort, its repeats (the
+    majority of three is another measure than one verdict) and the data count; the version of
+    capeval does not.
 
     >>> unlikeness({"a": "capeval:x|judge:m|v:1", "b": "capeval:x|judge:n|v:2"})
     ['judge m vs. n']
@@ -300,8 +301,8 @@ def unlikeness(signatures: Mapping[str, str]) -> list[str]:
     parsed = [signature_parts(signature) for signature in signatures.values()]
     found = []
     for name in _LIKE:
-        # Scores of a judge without a reasoning effort do not name one.
-        missing = "not set" if name == "reasoning" else "unknown"
+        # Only some judges have a reasoning effort, or an endpoint that capeval.toml names.
+        missing = "not set" if name in ("reasoning", "endpoint") else "unknown"
         values = dict.fromkeys(signature.get(name) for signature in parsed)
         if len(values) > 1:
             texts = (both_ends(value or missing, 60) for value in values)

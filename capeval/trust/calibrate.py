@@ -422,7 +422,7 @@ def calibrate(o: CalibrateOptions) -> Calibrated:
     if judged.run:
         folder = JudgeFolder(judged.file.parent)
         write_atomic(folder.calibrated, found.rendered("json") + "\n")
-        o.on_notice(f"{folder.calibrated}: written")
+        o.on_notice(f"Written: {folder.calibrated}")
         if agreement := _agreement(judged, labels, found.labels):
             store_agreement([folder.path], agreement, o.on_notice)
     return found

@@ -145,7 +145,7 @@ def test_result_is_a_table_and_a_file_of_its_own() -> None:
     before = {file for file in Path("runs").rglob("*") if file.is_file()}
     score = typed("score", "mine", "--json")
     code, out, err = typed("calibrate", "mine", "--labels", "human.csv")
-    assert (code, err.splitlines()[0]) == (0, f"{FILE}: written")
+    assert (code, err.splitlines()[0]) == (0, f"Written: {FILE}")
     assert "calibrated with human labels of 24/40 videos; 54.8 by gpt-4o" in out.splitlines()[0]
     assert {file for file in Path("runs").rglob("*") if file.is_file()} == {
         *(*before, FILE, AGREEMENT)
