@@ -118,6 +118,26 @@ class Page:
                 clickCount=1,
             )
 
+    async def export(self, file: Path) -> Path:
+        """Click on Export; return the downloaded file, whose name may be a pattern."""
+        await self.click("#export")
+        for _ in range(100):
+            # Chromium takes the name before it writes.
+            found = await asyncio.to_thread(
+                lambda: [one for one in file.parent.glob(file.name) if one.stat().st_size]
+            )
+            if found:
+                return found[0]
+            await asyncio.sleep(0.05)
+        raise AssertionError(await self.ask("at('status').textContent"))
+
+    async def check(self) -> None:
+        """Check that nothing complained, was asked for elsewhere, or ran that is a text."""
+        assert self.complaints == []
+        own = ("file:", "blob:", "about:", "data:")
+        assert [url for url in self.requests if not url.startswith(own)] == []
+        assert await self.ask("window.broken ?? 0") == 0
+
     async def close(self) -> None:
         await self._socket.close()
         await self._reader
@@ -155,7 +175,10 @@ def running(folder: Path) -> Iterator[str]:
 
 @asynccontextmanager
 async def tab(address: str, folder: Path) -> AsyncIterator[Page]:
-    """Open a tab that shares no storage with any other; its downloads go to `folder`."""
+    """Open a tab that shares no storage with any other; its downloads go to `folder`.
+
+    In the end, the page is checked.
+    """
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(address, max_msg_size=0) as socket,
@@ -179,6 +202,7 @@ async def tab(address: str, folder: Path) -> AsyncIterator[Page]:
             for domain in ("Page", "Runtime", "Log", "Network"):
                 await page.call(f"{domain}.enable")
             yield page
+            await page.check()
         finally:
             page.session = None
             await page.call("Target.disposeBrowserContext", browserContextId=context)

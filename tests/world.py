@@ -238,9 +238,6 @@ class FakeCaptioner:
             outcomes.append(answer or replace(captioned(request.index), model=self.name))
         return outcomes
 
-    async def aclose(self) -> None:
-        return
-
 
 def captioned(index: str, text: str | None = None, **more: Any) -> Captioned:
     usage = Usage(calls=1, input_tokens=100, output_tokens=10)

@@ -8,7 +8,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +19,7 @@ from capeval.captioners.protocol import BACKENDS
 from capeval.config import config_file, read_config
 from capeval.errors import InputError, UsageError
 from capeval.files.jsonl import validated
+from capeval.llm.money import Meter
 from capeval.llm.tracing import parse_endpoint, public_url
 from capeval.local_models import MEMORY_PER_WEIGHT
 from capeval.options import command, declares, option, takes
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from capeval.captioners.protocol import Captioner
-    from capeval.llm.money import Meter
 
 TABLE = Path(__file__).with_name("catalogue.toml")
 HUB_PREFIX = "hf:"
@@ -183,7 +183,9 @@ def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:
     where, field, problem = f'models."{name}"', "reached", ""
     entry = validated(ModelEntry, {**table, "name": name}, file=file, where=where)
     needed = {"transformers": "hub", "server": "serve", "none": "note"}.get(entry.reached)
-    if entry.reached not in _REACHED and entry.reached not in BACKENDS:
+    if "name" in table:
+        field, problem = "name", "is the name in the table's heading; 'hub' names the weights"
+    elif entry.reached not in _REACHED and entry.reached not in BACKENDS:
         known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
         problem = f"{shown(entry.reached)} is unknown; one of {', '.join(known)}"
         problem += nearest(entry.reached, known)
@@ -217,7 +219,7 @@ class OpenCaptioner:
 
     captioner: Captioner
     entry: ModelEntry
-    meter: Meter
+    meter: Meter = field(default_factory=Meter)
     base_url: str | None = None
     running: Callable[[bool], AbstractAsyncContextManager[bool]] = nullcontext
 

@@ -146,9 +146,6 @@ class EndpointCaptioner:
         del requests
         return list(await asyncio.gather(*tasks))
 
-    async def aclose(self) -> None:
-        """Do nothing: the client is closed by its owner."""
-
     @cached_property
     def _encoded(self) -> Recent[EncodedFrames]:
         # Questions about one video share frames, and 32 at 720p take a second to encode.

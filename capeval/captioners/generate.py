@@ -14,11 +14,11 @@ from capeval.captioners.options import FramesOptions
 from capeval.captioners.pipeline import Job, is_empty
 from capeval.captioners.protocol import Outcome, Uncaptioned
 from capeval.captioners.ray_pool import open_model
-from capeval.captioners.stored_work import StoredResult, StoredWork, settings_id
+from capeval.captioners.stored_work import StoredResult, StoredWork
 from capeval.config import packaged
 from capeval.errors import InputError
 from capeval.files.annotations import VideoFolder, annotations_hash
-from capeval.files.jsonl import as_stored, read_text
+from capeval.files.jsonl import as_stored, read_text, short_hash
 from capeval.options import INPUTS, MODEL, command, declares, option
 from capeval.runs.engine import Finished, Labels, Stored, functions, select
 from capeval.runs.folder import RunFolder, Shard, safe_name
@@ -243,7 +243,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
             "frames": dict(frames),
             "prompt": prompt_hash(job.prompt),
             "generation": settings["generation"],
-            "settings": settings_id(settings),
+            "settings": short_hash(settings),
             **({"details": dict(outcome.details)} if outcome.details else {}),
             "usage": outcome.usage.model_dump(),
             "seconds": round(outcome.seconds, 3),

@@ -25,7 +25,6 @@ from capeval.captioners.protocol import (
 )
 from capeval.config import config_file
 from capeval.errors import UsageError
-from capeval.llm.money import Meter
 from capeval.runs.folder import RunFolder
 from capeval.text import describe, one_line, shown
 
@@ -82,11 +81,11 @@ async def open_captioner(
                 f"the captioner {shown(entry.name)} does not take {_flag(next(iter(given)))}; set "
                 "it on the object"
             )
-        yield OpenCaptioner(as_captioner(options.model), entry, Meter())
+        yield OpenCaptioner(as_captioner(options.model), entry)
     elif entry is not None and is_plugin(entry.reached):
         captioner = await load_plugin(entry.reached, entry.name, _arguments(entry, options))
         try:
-            yield OpenCaptioner(captioner, entry, Meter())
+            yield OpenCaptioner(captioner, entry)
         finally:
             try:
                 await captioner.aclose()

@@ -114,10 +114,10 @@ Outcomes = Sequence[Outcome | str]
 class SimpleCaptioner(Protocol):
     """A minimal captioner: a method `caption` and, for the Python functions, a `name`.
 
-    `settings`, `batch_size`, `concurrency` and `aclose` (or `close`) are used where they exist, as
-    `Captioner` explains. So are `takes_system_prompts`, which is true where a request's own system
-    prompt is used (else it is put in front of the prompt), and `scores_continuations`, where
-    likelihoods are returned.
+    `settings`, `batch_size` and `concurrency` are used where they exist, as `Captioner` explains.
+    So are `aclose` or `close`, which ends the captioner; `takes_system_prompts`, which is true
+    where a request's own system prompt is used (else it is put in front of the prompt); and
+    `scores_continuations`, where likelihoods are returned.
     """
 
     def caption(self, requests: Sequence[CaptionRequest], /) -> Outcomes | Awaitable[Outcomes]:
@@ -151,8 +151,6 @@ class Captioner(Protocol):
 
         `EndpointRefused`, `EndpointDown` and `BudgetReached` end the run.
         """
-
-    async def aclose(self) -> None: ...
 
 
 BatchMaker = Callable[[Sequence[CaptionRequest]], Mapping[str, Any]]
@@ -201,7 +199,7 @@ def is_plugin(name: str) -> bool:
     return name not in BACKENDS.packaged and name in BACKENDS
 
 
-async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> Captioner:
+async def load_plugin(backend: str, name: str, arguments: Mapping[str, Any]) -> AdaptedCaptioner:
     """Return the captioner of another package, made with `arguments`; `name` is the model's."""
     where = f"the captioner {shown(backend)}"
     given = {key: value for key, value in arguments.items() if key not in IN_PROCESS}
@@ -221,12 +219,12 @@ def as_captioner(
     *,
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> Captioner:
+) -> AdaptedCaptioner:
     """Return a complete `Captioner` from an object with a method `caption`; raises `UsageError`.
 
     `name` is the model's, by default the object's own; `settings` are recorded before its own.
     """
-    if isinstance(own, _Adapted):
+    if isinstance(own, AdaptedCaptioner):
         return own
     what = f"a {type(own).__name__} is not a captioner"
     called = getattr(own, "name", None) if name is None else name
@@ -239,10 +237,10 @@ def as_captioner(
         recorded = as_stored({**(settings or {}), **getattr(own, "settings", {})})
     except (TypeError, ValueError) as error:
         raise UsageError(f"{called}: its settings are not JSON values: {error}") from None
-    return _Adapted(own, called, recorded)
+    return AdaptedCaptioner(own, called, recorded)
 
 
-class _Adapted:
+class AdaptedCaptioner:
     """Fills in what an object lacks, and runs a method that is not async in a thread."""
 
     def __init__(self, own: Any, name: str, settings: Mapping[str, Any]) -> None:

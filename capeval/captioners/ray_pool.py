@@ -32,7 +32,6 @@ from capeval.captioners.protocol import (
 )
 from capeval.errors import CapevalError, MissingExtra, ModelDown, UsageError
 from capeval.files.jsonl import as_stored
-from capeval.llm.money import Meter
 from capeval.options import ignore
 from capeval.runs.concurrency import in_thread
 from capeval.runs.folder import RunFolder
@@ -148,9 +147,6 @@ class RayPool:
         """Raise an error: frames never leave the machine that reads them."""
         raise TypeError("Ray workers read their videos themselves: see caption_videos")
 
-    async def aclose(self) -> None:
-        """Do nothing: the captioners end with the workers."""
-
     async def caption_videos(
         self,
         jobs: Sequence[Job],
@@ -253,7 +249,7 @@ async def _open_ray(
         # Not in a thread of its own: Ray's processes end with the thread that started them.
         _connect(ray, address)
         opened, gpus = await _opened(ray, sent)
-        yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry, Meter())
+        yield OpenCaptioner(RayPool(ray, sent, opened, gpus), entry)
     finally:
         ray.shutdown()
 

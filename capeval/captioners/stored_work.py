@@ -6,7 +6,6 @@ or the last shard to finish, writes one file of each name, in order, and removes
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from capeval.captioners.pipeline import Job, caption_videos, estimate_generation
 from capeval.captioners.protocol import Captioned, Outcome
 from capeval.errors import BudgetReached, EndpointDown, InputError, RunLocked, VideoError
 from capeval.files.annotations import VideoFolder, none_found
-from capeval.files.jsonl import dumps, numbered_lines, write_jsonl
+from capeval.files.jsonl import dumps, numbered_lines, short_hash, write_jsonl
 from capeval.runs.engine import (
     Done,
     Finished,
@@ -84,6 +83,7 @@ class StoredResult(Result):
     detail: ClassVar[str]
 
     run: RunFolder
+    shown_run: str
     shard: Shard | None
     asked: int
     left: Mapping[str, str]
@@ -110,10 +110,6 @@ class StoredResult(Result):
     @property
     def revisions(self) -> list[str]:
         return sorted({str(r) for record in self.calls if (r := record.get("revision"))})
-
-    @property
-    def shown_run(self) -> str:
-        return self.run.name
 
     @property
     def lacks(self) -> Left:
@@ -266,7 +262,7 @@ class StoredWork(
 
     def kept(self) -> StoredPlan[ValueT]:
         settings = same_settings(self.run, self.settings)
-        expected = settings_id(settings)
+        expected = short_hash(settings)
         stored: list[Stored[ValueT]] = []
         for name in self.names:
             for shard in (None, *shards_in(self.run.path)):
@@ -407,6 +403,7 @@ class StoredWork(
         made = {index: one for index, one in done.items() if one.reason is None}
         return {
             "run": self.run,
+            "shown_run": self.shown_run,
             "shard": self.shard,
             "asked": len(self.chosen),
             "left": {
@@ -474,11 +471,6 @@ class StoredWork(
 _HASH = "generation.weights.sha256"
 # The most differing settings that an error names.
 _NAMED = 3
-
-
-def settings_id(settings: Mapping[str, Any]) -> str:
-    """Return a short hash of settings, which every caption line carries."""
-    return hashlib.sha256(dumps(settings).encode("utf-8")).hexdigest()[:12]
 
 
 def same_settings(run: RunFolder, settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,7 +16,6 @@ from capeval.captioners.catalogue import ModelEntry, OpenCaptioner
 from capeval.captioners.options import CaptionerOptions
 from capeval.captioners.pipeline import CUT_OFF
 from capeval.captioners.protocol import Captioned, CaptionRequest, LoadedModel, Outcome, Uncaptioned
-from capeval.llm.money import Meter
 from capeval.local_models import free_memory, is_out_of_memory, release, require_packages
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
@@ -278,7 +277,7 @@ async def open_transformers(
         loaded, name=entry.name, batch_size=options.batch_size, seed=options.seed
     )
     try:
-        yield OpenCaptioner(captioner, entry, Meter())
+        yield OpenCaptioner(captioner, entry)
     finally:
         await captioner.aclose()
 
@@ -371,7 +370,7 @@ class ContinuationScorer:
         with self._tokenizing:
             rows = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
         if not all(rows):  # without tokens, it would be the likeliest of all
-            raise ValueError("the tokenizer has no tokens for an option")
+            raise _Refused("the tokenizer has no tokens for an option")
         read = self._write(inputs, rows[0][:1])
         if self._shares_cache is None:
             self._shares_cache = self._can_share(inputs, read, max(rows, key=len))

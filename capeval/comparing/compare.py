@@ -418,23 +418,23 @@ def _ranked(
 
 # ---- Gates: how far the second run may fall below the first -------------------------------------
 
-_Gates = dict[tuple[str, str], float]
-"""The least difference, second − first, in points, by group ("all" or a type) and measure."""
+_Gate = tuple[str, str, float]
+"""A group ("all" or a type), a measure, and its least difference, second − first, in points."""
 
 
-def _read_gates(texts: Sequence[str]) -> _Gates:
-    gates: _Gates = {}
+def _read_gates(texts: Sequence[str]) -> list[_Gate]:
+    gates: list[_Gate] = []
     for text in texts:
         name, _, typed = text.strip().lower().partition("=")
         group, _, measure = name.rpartition(".")
-        gate, points = (group or "all", measure), decimal_of(typed)
-        if gate[0] not in GROUPS or measure not in MEASURES or points is None or abs(points) > 100:
+        group, points = group or "all", decimal_of(typed)
+        if group not in GROUPS or measure not in MEASURES or points is None or abs(points) > 100:
             raise UsageError(
                 f"--fail-under: {text!r} must be like f1=-0.5 or action.recall=-1: one of "
                 f"{', '.join(MEASURES)}, alone or after one of "
-                f"{', '.join(f'{group}.' for group in GROUPS)}, and points from -100 to 100"
+                f"{', '.join(f'{one}.' for one in GROUPS)}, and points from -100 to 100"
             )
-        gates[gate] = float(points)
+        gates.append((group, measure, float(points)))
     return gates
 
 
@@ -506,5 +506,5 @@ def compare(o: CompareOptions) -> Compared:
     found = compare_judged(loaded, resamples=resamples, seed=o.seed, anyway=o.allow_mismatch)
     results = [] if least is None else [_coverage_gate(found, least)]
     if isinstance(found, Comparison):
-        results += [_gate_result(found, *gate, points) for gate, points in gates.items()]
+        results += [_gate_result(found, *gate) for gate in gates]
     return found.model_copy(update={"gates": tuple(results)})

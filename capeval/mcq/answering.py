@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal, cast
 from capeval.captioners.generate import default_run
 from capeval.captioners.pipeline import Job
 from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Uncaptioned
-from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork, settings_id
+from capeval.captioners.stored_work import StoredPlan, StoredResult, StoredWork
 from capeval.config import prompt_of, prompts_label, template
 from capeval.errors import InputError
 from capeval.files.annotations import VideoFolder
-from capeval.files.jsonl import as_stored, validated
+from capeval.files.jsonl import as_stored, short_hash, validated
 from capeval.mcq.question_files import questions_hash
 from capeval.mcq.view import ReaderFor, SubtitleFiles, VideoView, no_frames, subtitles_at
 from capeval.runs.engine import Finished, Labels, Stored
@@ -339,10 +339,6 @@ class Answers(StoredResult):
     without_subtitles: int
 
     @property
-    def shown_run(self) -> str:
-        return str(self.run)
-
-    @property
     def calls(self) -> list[Mapping[str, Any]]:
         return [response.call for response in self.responses]
 
@@ -454,7 +450,7 @@ class AnswerWork(StoredWork[Response, Answers]):
         settings: Mapping[str, Any],
     ) -> Stored[Response]:
         assert isinstance(job, QuestionJob)  # noqa: S101 - the plan has no others
-        return _stored(job.response(outcome, frames, settings_id(settings), self.reader))
+        return _stored(job.response(outcome, frames, short_hash(settings), self.reader))
 
     def failed(self, index: str, reason: str) -> Stored[Response]:
         return _stored(Response.to(self.questions[index], None, reason=reason))

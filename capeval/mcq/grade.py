@@ -305,8 +305,8 @@ def _in_set(
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
                 f"--questions: the options or the answer of {shown(one.id)} differ from its "
-                "response; run `capeval mcq answer` again, which repeats no call that it has, or "
-                "grade by the old ones without --questions"
+                "response; answer the new questions (`capeval mcq answer` repeats no call that it "
+                "has), or omit --questions"
             )
         found.append(one)
     if not found:

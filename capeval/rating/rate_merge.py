@@ -169,6 +169,8 @@ def checked_raters(files: Sequence[RatedFile], *, partial: bool = False) -> tupl
                 "rater",
                 file=file.path,
             )
+        if not file.labels:
+            raise InputError("has no labels", file=file.path)
         if file.missing and not partial:
             raise InputError(
                 f"{file.missing_labels}; add them, or merge the rest with --partial",

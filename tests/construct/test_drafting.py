@@ -1,14 +1,11 @@
-import asyncio
 from pathlib import Path
 from typing import Any
 
 from capeval.construct.drafts import read_drafts
-from capeval.judging.judges import captions_at_once
 from capeval.language import segments
-from tests.construct.chat_responder import KEY, answer, asking, fill, prompt_of
-from tests.metrics.chat_world import calls, prompts
+from tests.construct.chat_responder import answer, asking, fill, prompt_of
 from tests.server import Act, LoopbackServer, completion
-from tests.world import Said, start, write_lines
+from tests.world import Said, write_lines
 
 DRAFTS = Path("clips") / "drafts.jsonl"
 MODEL = "some-model"
@@ -60,30 +57,6 @@ async def test_a_run_is_named_and_captions_of_other_videos_are_refused(tmp_path:
     assert done.code == 0, done.err
     (found,) = read_drafts(tmp_path / "clips").values()
     assert (found.index, found.drafted_by) == ("sub/x", ("vlm-7b", MODEL))
-
-
-async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
-    captions = {f"v{n}": f"A man lifts {n} boxes. Then he leaves." for n in range(120)}
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder in (whole, killed):
-        fill(folder, captions)
-    async with LoopbackServer(answer) as server:
-        done = await draft(whole, server.url)
-        assert done.code == 0, done.err
-    async with LoopbackServer(answer, latency=0.05) as server:
-        given = (*DRAFT, "captions.jsonl", "--base-url", server.url, "--yes")
-        process = await start(killed, *given, **KEY)
-        await asyncio.wait_for(calls(server, 80, answer), 60)
-        process.kill()
-        await process.communicate()
-        server.latency = 0
-        done = await draft(killed, server.url)
-        assert done.code == 0, done.err
-        asked = prompts(server)
-    assert len(asked) == len(captions)
-    # Of each call under way, one reply may be on its way here or into the file.
-    assert asked.total() - len(captions) <= captions_at_once(64)
-    assert (killed / DRAFTS).read_bytes() == (whole / DRAFTS).read_bytes()
 
 
 async def test_only_a_new_draft_replaces_one_and_an_edited_one_is_kept(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
         async with asyncio.timeout(60):
             while not (file.is_file() and file.read_bytes().count(b"\n") >= 3):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+        assert process.returncode is None
         process.kill()
         await process.communicate()
         server.latency = 0

@@ -1,10 +1,9 @@
 """A chat model for CLAIR and AutoDQ that compares words, always alike; and a scripted measure."""
 
-import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from capeval.llm.replies import ChatRequest
 from capeval.metrics.measure import Measured
 from capeval.metrics.metric_work import DetailLine
 from tests.scripted_client import ScriptedClient
-from tests.server import Act, LoopbackServer, Responder, completion
+from tests.server import LoopbackServer, completion
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -58,19 +57,6 @@ def prompts(server: LoopbackServer) -> Counter[str]:
     """Count the prompts of a server, without the calls that test the endpoint."""
     every = (json.dumps(one["messages"]) for one in server.requests)
     return Counter(one for one in every if "ok" not in one[:80])
-
-
-async def calls(server: LoopbackServer, wanted: int, answer: Responder) -> None:
-    """Wait until a server, whose calls `answer` replies to, has had a number of them."""
-    reached = asyncio.Event()
-
-    def respond(request: dict[str, Any]) -> Act | Awaitable[Act]:
-        if server.calls >= wanted:
-            reached.set()
-        return answer(request)
-
-    server.responder = respond
-    await reached.wait()
 
 
 def measured(

@@ -1,12 +1,9 @@
-import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
-from capeval.judging.judges import captions_at_once
-from tests.metrics.chat_world import answer, calls, prompts
-from tests.server import Act, LoopbackServer, completion
-from tests.world import capeval, start, write_lines
+from tests.metrics.chat_world import answer, prompts
+from tests.server import LoopbackServer
+from tests.world import capeval, write_lines
 
 KEY = "sk-test-1"
 AT_ONCE = 3
@@ -15,7 +12,6 @@ COMMAND = (
     *("metrics", "--candidates", "a.json", "--candidates", "b.json", "--references", "r.jsonl"),
     *("--metric", ",".join(METRICS), "--judge", "gpt-4o-2024-08-06", "--yes"),
 )
-FILES = ("metrics.jsonl", *(f"metrics.details/{name}.jsonl" for name in METRICS))
 VIDEOS = 6
 
 
@@ -38,10 +34,6 @@ def write(folder: Path) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in FILES}
-
-
 def options(url: str) -> tuple[str, ...]:
     return (*COMMAND, "--base-url", url)
 
@@ -50,40 +42,6 @@ async def finished(folder: Path, url: str, code: int = 0, *more: str) -> str:
     done = await capeval(folder, *options(url), *more, OPENAI_API_KEY=KEY)
     assert done.code == code, done.err
     return done.out
-
-
-def flaky(request: dict[str, Any]) -> Act:
-    """Reply without JSON at first, where the prompt's length says so."""
-    if len(request["messages"]) == 1 and len(request["messages"][0]["content"]) % 3 == 0:
-        return completion("A dog.")
-    return answer(request)
-
-
-async def test_killed_and_resumed_it_ends_alike_and_pays_once(tmp_path: Path) -> None:
-    async with LoopbackServer(flaky) as server:
-        whole = write(tmp_path / "whole")
-        out = await finished(whole, server.url)
-        assert "all 12 captions scored" in out
-        once = prompts(server)
-        assert max(once.values()) == 1
-    assert b"asked again" in contents(whole)[FILES[2]]
-    folder = write(tmp_path / "killed")
-    async with LoopbackServer(flaky, latency=0.02) as server:
-        process = await start(folder, *options(server.url), OPENAI_API_KEY=KEY)
-        await asyncio.wait_for(calls(server, 40, flaky), 60)
-        assert process.returncode is None
-        process.kill()
-        await process.communicate()
-        server.latency = 0
-        await finished(folder, server.url)
-        asked = prompts(server)
-        assert asked.keys() == once.keys()
-        # Of each call under way, one reply may be on its way here or into the file.
-        assert asked.total() - once.total() <= captions_at_once(AT_ONCE)
-        paid = server.calls
-        await finished(folder, server.url)
-        assert server.calls == paid
-    assert contents(folder) == contents(whole)
 
 
 async def test_the_estimate_is_more_than_what_is_called(tmp_path: Path) -> None:
