@@ -49,6 +49,7 @@ async def test_the_sample_is_captioned_and_judged(tmp_path: Path) -> None:
         ],
     )
     assert "my-vlm: captioned 10/10\n" in made.out
+    assert "Judge them: capeval judge my-vlm" in made.out
     assert "written by" not in made.out
     assert frames_of(server) == [32] * 10
     captions = lines(tmp_path / "runs" / "my-vlm" / "captions.jsonl")

@@ -292,6 +292,13 @@ def test_a_cache_that_cannot_be_continued_costs_time_and_no_value(load: Load) ->
     assert [x for x, _ in shared] == pytest.approx([x for x, _ in alone], abs=5e-3)
 
 
+async def test_an_option_without_tokens_fails_alone(captioner: Make) -> None:
+    requests = [asked("V1"), replace(asked("V2"), continuations=("",))]
+    good, bad = await captioner("qwen2-vl", batch_size=2).caption(requests)
+    assert isinstance(good, Captioned)
+    assert isinstance(bad, Uncaptioned)
+
+
 async def test_likelihoods_are_the_same_in_a_batch(captioner: Make) -> None:
     requests = [asked(f"V{n}", seed=n, frames=2 + 2 * n) for n in range(3)]
     together = captioned(await captioner("qwen2-vl", batch_size=3).caption(requests))

@@ -24,12 +24,13 @@ def compared(
     *runs: Sequence[Scored],
     names: Sequence[str] = "ABC",
     resamples: int = 99,
+    seed: int = 0,
 ) -> Compared:
     judged = {
         name: run([*of], name=name, captions={}, videos=tuple(videos))
         for name, of in zip(names, runs, strict=False)
     }
-    return compare_judged(judged, resamples=resamples, seed=0, anyway=True)
+    return compare_judged(judged, resamples=resamples, seed=seed, anyway=True)
 
 
 def comparison(*names: str, **changed: Any) -> Comparison:

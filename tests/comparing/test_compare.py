@@ -217,6 +217,10 @@ GATES = [
     (["--fail-under", "f1=-0.5"], "F1 of new is 5.15 points below old; --fail-under is f1=-0.5"),
     (["--fail-under", " F1=-50 "], ""),
     (["--fail-under", "f1=-50", "--fail-under", "recall=0"], "recall of new is "),
+    (
+        ["--fail-under", "f1=99", "--fail-under", "f1=-50"],
+        "F1 of new is 5.15 points below old; --fail-under is f1=99",
+    ),
     (["--fail-under", "attribute.f1=-100"], "new has no F1 of attribute elements to compare"),
     (["--fail-under", "action.recall=+1.25"], "recall of action elements of new is 0.00 points"),
     (["half", "--min-coverage", "60%"], ""),

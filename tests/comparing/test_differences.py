@@ -123,6 +123,16 @@ def test_interval_and_p_are_those_of_scipy() -> None:
     assert found == pytest.approx(exact, abs=0.02)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_seed_decides_the_resamples(count: int) -> None:
+    videos, first, second = made(40, seed=1)
+    runs = (first, second, [*first[:20], *second[20:]])[:count]
+    one, same, other = (
+        compare(videos, *runs, seed=seed).model_dump(exclude={"settings"}) for seed in (1, 1, 2)
+    )
+    assert one == same != other
+
+
 def test_holm_is_over_the_f1_of_all_buckets_and_not_over_the_whole() -> None:
     whole, *buckets = every(compared(*made(60, seed=3), resamples=999))
     assert whole.p_adjusted is None

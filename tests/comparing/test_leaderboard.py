@@ -64,13 +64,15 @@ def test_runs_of_unlike_signature_stand_apart() -> None:
     score_run("judged-by-mini", FAIR, by=BY.model_copy(update={"models": ("gpt-4o-mini",)}))
     score_run("other-prompts", FAIR, by=BY.model_copy(update={"prompts": "mine@123456"}))
     score_run("thinks", FAIR, by=BY.model_copy(update={"reasoning": "low"}))
+    score_run("named", FAIR, by=BY.model_copy(update={"endpoint": "lab-b"}))
     score_run("words", GOOD, by=Provenance(judge="lexical-2", prompts=None, baseline=True))
     found = records()
     assert sorted(one["run"] for one in found if one["section"] == 1) == ["mine", "older"]
-    assert [one["section"] for one in found] == [1, 1, 2, 3, 4, 5]
-    assert [one["baseline"] for one in found] == [False] * 5 + [True]
+    assert [one["section"] for one in found] == [1, 1, 2, 3, 4, 5, 6]
+    assert [one["baseline"] for one in found] == [False] * 6 + [True]
     _, out, _ = typed()
-    assert "5. Runs judged by the baseline lexical-2" in out
+    assert "6. Runs judged by the baseline lexical-2" in out
+    assert "endpoint lab-b" in out
     assert ", reasoning low\n" in out
     assert "Do not" in out
 

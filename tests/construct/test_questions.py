@@ -83,7 +83,7 @@ async def test_the_prompt_for_errors_shows_frames_and_elements(tmp_path: Path) -
             *("--prompts", "mcq-errors-v1", "--frames", "8", "--run", "errors", "--model", "vlm"),
             **KEY,
         )
-        assert done.code == 0, done.err
+        assert (done.code, "capeval judge" in done.out) == (0, False), done.err
         (content,) = seen
         assert sum(part["type"] == "image_url" for part in content) == 8
         (text,) = (part["text"] for part in content if "<statements>" in part.get("text", ""))
@@ -114,6 +114,10 @@ async def test_letters_are_balanced_and_stay(tmp_path: Path) -> None:
         assert file.read_bytes() == written
         # Each video is asked about once.
         assert prompts(server).total() == 30
+        # Questions of another set of annotations do not stay in the file.
+        fill(tmp_path, [annotation(n + 1) | {"index": f"V{n:03}"} for n in range(9)])
+        done = await draft(tmp_path, server.url, "--limit", "2")
+        assert "6 questions about 2 videos drafted" in done.out, done.err
 
 
 async def test_edited_questions_are_replaced_only_by_force(tmp_path: Path) -> None:

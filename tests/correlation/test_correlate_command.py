@@ -455,6 +455,12 @@ def test_two_runs_of_one_rated_model_are_both_named(tmp_path: Path) -> None:
     assert correlate(tmp_path, "--human", "human.csv").code == 0
 
 
+def test_a_misspelt_video_of_labels_is_named(tmp_path: Path) -> None:
+    judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
+    labelled(tmp_path, {(f"{VIDEOS[0].index}.mp4", "one"): "+0 +"})
+    assert "has no annotation" in correlate(tmp_path, "--human", "human.csv").refusal
+
+
 def test_a_run_without_a_score_is_left_out(tmp_path: Path) -> None:
     judged(tmp_path, one=[scored(v.index, "++ +") for v in VIDEOS])
     judged(tmp_path, two=[Unscored(index=v.index, reason="no reply") for v in VIDEOS])

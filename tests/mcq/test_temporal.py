@@ -208,6 +208,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"multi": "m-multi", "single": "changed"}, "has another video or answer"),
     ({"multi": "m-multi", "single": "other"}, "several benchmarks: tomato, tuna"),
     ({"multi": "a", "single": "b"}, "several models: A, B"),
+    ({"multi": "m-multi", "single": "blind"}, "--single: blind saw no frame, not one frame"),
+    ({"multi": "m-single", "single": "m-multi"}, "--multi: m-single saw random frame"),
     ({"multi": "m-multi", "single": "no-grades"}, "no-grades/grades.json: .*settings"),
 ]
 
@@ -218,6 +220,7 @@ def test_mistakes_are_explained() -> None:
     Path("runs/empty").mkdir()
     grade(Path("runs/a"), many, FRAMES["multi"], model="A")
     grade(Path("runs/b"), one, FRAMES["single"], model="B")
+    grade(Path("runs/blind"), one, {"policy": "none"})
     changed = grade(Path("runs/changed"), one, FRAMES["single"])
     items = json.loads(changed.read_text("utf-8"))["items"]
     edit(changed, items=[{**items[0], "video": "another"}, *items[1:]])

@@ -6,6 +6,7 @@ import pytest
 
 import capeval
 from capeval.errors import InputError, UsageError
+from capeval.metrics.protocol import Item, Outcome
 from capeval.metrics.registry import METRICS
 from tests.metrics import own_metrics
 from tests.world import ROOT, install, installed, typed
@@ -77,6 +78,22 @@ def test_only_what_is_missing_or_outdated_is_computed(
     assert "3 outdated values of letters (the metric's settings changed) removed" in done.err
     signatures = {row["signature"] for row in rows(out) if row["metric"] == "letters"}
     assert signatures == {f"capeval:letters|version:2|v:{capeval.__version__}"}
+
+
+def test_a_stopped_metric_keeps_its_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"1": "one", "2": "two", "3": "three"})
+    score = own_metrics.Letters.score_caption
+
+    async def stopped(metric: own_metrics.Letters, item: Item) -> Outcome:
+        if item.index == "3":
+            raise KeyboardInterrupt
+        return await score(metric, item)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own_metrics.Letters, "score_caption", stopped)
+        assert typed(tmp_path, *FILES, "letters").code == 130
+    assert typed(tmp_path, *FILES, "letters").code == 0
+    assert own_metrics.SCORED == ["1", "2", "3"]
 
 
 def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:

@@ -253,6 +253,11 @@ def test_human_csv_is_unblinded_and_depends_on_no_order() -> None:
         ([ANN + "s12ab-002,e2.1,bo,lack"], KEY, 'line 5: rater: two raters in one file, "ann" an'),
         ([ANN, ANN.replace(",ann,", ",\uff21NN ,")], KEY, "1.csv: has the same rater as 0.csv"),
         ([], KEY, "name the raters' files"),
+        (
+            [ANN, "item_id,element_id,rater,label\ns12ab-001,e1.1,zoe,\n"],
+            KEY,
+            "1.csv: has no labels",
+        ),
         ([ANN], KEY + "s12ab-001,x,a,1,0c\n", "s12ab-001 is duplicated"),
         ([ANN], KEY + "s12ab-003,v,a,1,0c\n", "v, a is duplicated"),
         ([ANN], KEY + "s12ab-003,x,a,1 0,0c\n", "line 4: elements.2: must be at least 1"),

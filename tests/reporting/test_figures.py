@@ -76,6 +76,9 @@ def test_bars_have_their_values_and_intervals_and_gaps_stay_gaps() -> None:
     # A bar of 0 cannot be seen.
     shown = [text.get_text() for text in axes.texts]
     assert shown == ["20.0", "40.0", "", "50.0", "30.0", "10.0", "60.0", "0.0"]
+    unlike = {"one": row(0.2, 0.4), "two": row(0.4, None)}
+    axes = drawn(Grid(name="g", by="", ordered=False, places=TYPES[:2], series=unlike)).axes[0]
+    assert axes.get_yticklabels()[1].get_text() == "scene n=0–1,001"
 
 
 def test_the_rows_of_a_forest_are_the_numbers_of_the_comparison() -> None:

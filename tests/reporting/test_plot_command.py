@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -65,6 +66,11 @@ def test_all_is_all_that_the_runs_can_show() -> None:
     names = [f"{name}.svg" for name in [*ALL, "frames", "forest"]]
     assert said.out.splitlines() == [f"figures/{name}" for name in names]
     assert written() == sorted(names)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install '.[plot]'" in typed("plot", "all", "at-8").refusal
 
 
 def test_a_forest_is_of_two_comparable_runs() -> None:

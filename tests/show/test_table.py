@@ -4,7 +4,18 @@ import json
 from rich.console import Console
 
 from capeval.show.result import Format, Result
-from capeval.show.table import Cell, Column, Kind, Page, Row, Table, as_text, columns, print_table
+from capeval.show.table import (
+    Cell,
+    Column,
+    Kind,
+    Page,
+    Row,
+    Table,
+    as_text,
+    columns,
+    one_screen,
+    print_table,
+)
 
 
 class Shown(Result):
@@ -33,6 +44,15 @@ def test_a_table_wider_than_the_terminal_keeps_every_number() -> None:
     assert printed(table, 40).count("1" * 9) == 6
     table = Table("t", columns("Name", "n"), [["a-very-long-name-of-a-run", "1,000"]])
     assert max(map(len, printed(table, 24).splitlines())) == 24
+
+
+def test_csv_has_no_control_characters() -> None:
+    assert rendered([Page([Table("t", columns("Run"), [["\x1b[2Jx"]])])], "csv") == "Run\n\\x1b[2Jx"
+
+
+def test_the_tables_of_a_screen_share_its_lines() -> None:
+    pages = [Page([Table("t", columns("a"), [[str(n)] for n in range(30)])] * 2)]
+    assert [len(table.rows) for table in one_screen(pages)[0].tables] == [16, 16]
 
 
 def test_marks_of_a_cell_are_those_of_the_format() -> None:

@@ -48,6 +48,14 @@ def test_videos_that_do_not_differ_count_every_question() -> None:
     assert (low, high) == pytest.approx((found.low, found.high))
 
 
+def test_every_video_is_resampled() -> None:
+    one_is_wrong = VideoRatios(1 - np.eye(8), np.ones((8, 8)))
+    for at in range(8):
+        found = one_is_wrong.ratio(at, np.ones(8, dtype=np.bool_))
+        assert isinstance(found, Interval)
+        assert found.low < 0.7
+
+
 @pytest.mark.parametrize(("share", "least"), [(0.95, 0.92), (0.5, 0.93), (0.05, 0.92)])
 def test_accuracies_near_the_limits_are_covered(share: float, least: float) -> None:
     """Percentiles alone cover 88% at 5 and 95%."""
