@@ -462,10 +462,14 @@ def takes(
     def decorate(work: Callable[[OptionsT], R]) -> Callable[P, R]:
         @functools.wraps(work)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            name = work.__name__.removesuffix("_async")
             if unknown := [name for name in kwargs if name not in signature.parameters]:
-                name = work.__name__.removesuffix("_async")
                 hint = nearest(unknown[0], [*signature.parameters])
                 raise UsageError(f"{name}() has no parameter {unknown[0]}{hint}")
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise UsageError(f"{name}(): {error}; see help(capeval.{name})") from None
             return work(options(*args, **kwargs))
 
         returned = inspect.signature(work).return_annotation
@@ -481,7 +485,8 @@ def takes(
 
 def _parameters(options: Any) -> str:
     lines = ["Parameters", "----------"]
-    for one, found in _declared(options):
+    order = [*inspect.signature(options).parameters]
+    for one, found in sorted(_declared(options), key=lambda each: order.index(each[0].name)):
         text = " ".join(filter(None, (one.name, ":", found.help, found.note)))
         lines += textwrap.wrap(text, 92, subsequent_indent="    ")
     return "\n".join(lines)

@@ -24,6 +24,11 @@ AWAITABLE = (
 )
 
 
+def test_arguments_that_do_not_fit_are_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"compare\(\): too many positional arguments; see help"):
+        capeval.compare("a", "b")  # type: ignore[call-arg]
+
+
 def test_face_is_this() -> None:
     asynchronous = [f"{name}_async" for name in AWAITABLE]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]

@@ -13,9 +13,8 @@ import pytest
 from typer.main import get_command
 
 from capeval.cli.app import app
-from tests.world import typed
+from tests.world import ROOT, typed
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

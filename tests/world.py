@@ -243,9 +243,3 @@ def captioned(index: str, text: str | None = None, **more: Any) -> Captioned:
     usage = Usage(calls=1, input_tokens=100, output_tokens=10)
     text = f"A dog of {index} runs." if text is None else text
     return Captioned(index, text, usage, 0.1, "fake-vlm", **more)
-
-
-def annotation(index: str, **more: Any) -> dict[str, Any]:
-    element = {"content": "A dog runs.", "type": "action", "weight": 3}
-    event = {"event": "A dog runs.", "visual_elements": [element]}
-    return {"index": index, "video": index, "events": [event], **more}

@@ -10,7 +10,7 @@ from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
 from capeval.files.annotations import load_annotations
 from tests.cli.conftest import _none_is_left_running  # noqa: F401 - around every test
-from tests.world import annotation
+from tests.files.making import record
 
 Checkpoint = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -61,7 +61,7 @@ def wanted_of(tmp_path: Path) -> Callable[..., Wanted]:
     def make(
         indexes: Sequence[str | dict[str, Any]], *, files: Sequence[str] | None = None, **more: Any
     ) -> Wanted:
-        rows = [i if isinstance(i, dict) else annotation(i) for i in indexes]
+        rows = [i if isinstance(i, dict) else record(i, video=i) for i in indexes]
         path = tmp_path / "annotations.json"
         path.write_text(json.dumps(rows), encoding="utf-8")
         folder = tmp_path / "videos"

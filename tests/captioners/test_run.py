@@ -24,8 +24,9 @@ from capeval.files.jsonl import write_jsonl
 from capeval.llm.money import Meter
 from capeval.runs.engine import Locks
 from capeval.runs.folder import RunFolder, Shard
+from tests.files.making import record
 from tests.server import LoopbackServer
-from tests.world import FakeCaptioner, FakeReader, annotation, lines, write_lines
+from tests.world import FakeCaptioner, FakeReader, lines, write_lines
 
 pytestmark = pytest.mark.usefixtures("alone")
 
@@ -144,7 +145,7 @@ async def test_a_run_of_other_captions_is_left_alone(run: RunFolder, wanted_of: 
 async def test_the_datas_own_questions_are_the_prompts(
     run: RunFolder, wanted_of: Wanting, tmp_path: Path
 ) -> None:
-    rows: list[Any] = [annotation("v0", question="What happens?"), annotation("v1")]
+    rows: list[Any] = [record("v0", video="v0", question="What happens?"), record("v1", video="v1")]
     captioner = FakeCaptioner()
     await go(run, wanted_of(rows), captioner)
     assert captioner.prompts == {"v0": "What happens?", "v1": load_caption_prompts(None).text}

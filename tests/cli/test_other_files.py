@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.world import typed
+from tests.world import ROOT, typed
 
-ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "annotations" / "sample" / "captions" / "thorough.jsonl"
 CAPTIONS = {
     line["index"]: line["caption"] for line in map(json.loads, SAMPLE.read_text().splitlines())

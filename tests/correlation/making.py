@@ -2,8 +2,6 @@ from pathlib import Path
 
 from tests.world import Said, typed
 
-ROOT = Path(__file__).resolve().parents[2]
-
 LABELS = {"+": "entailment", "0": "lack", "-": "contradiction"}
 
 

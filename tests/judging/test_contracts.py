@@ -1,7 +1,7 @@
 """The contracts of replies: numbered segments, reasons, and the form of the benchmark."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +86,15 @@ def test_a_reply_on_many_lines_is_not_cut_off(contract: Contract) -> None:
 REASON = "It says so.\n\x1b[31m[red]</b>" + "x" * 400
 
 
-def explaining(reason: Any) -> Callable[[ChatRequest], str]:
+def explaining(reason: Any, labels: Sequence[str] = ()) -> Callable[[ChatRequest], str]:
+    """Reply with a reason; with `labels`, each repeat has its own label and reason."""
+
     def reply(request: ChatRequest) -> str:
-        value = json.loads(right(request))
+        value, n = json.loads(right(request)), request.repeat
         for item in value.get("relations", ()):
             item["reason"] = reason
+            if labels:
+                item |= {"relation": labels[n], "reason": f"{reason} {n}"}
         return json.dumps(value)
 
     return reply
@@ -122,14 +126,7 @@ async def test_a_reason_is_text_with_words(reason: Any, wrong: str) -> None:
 
 
 async def test_with_repeats_a_reason_is_that_of_the_label_that_counts() -> None:
-    labels = ("lack", "entailment", "entailment")
-
-    def reply(request: ChatRequest) -> str:
-        value = json.loads(right(request))
-        for item in value.get("relations", ()):
-            item |= {"relation": labels[request.repeat], "reason": f"repeat {request.repeat}"}
-        return json.dumps(value)
-
+    reply = explaining("repeat", ("lack", "entailment", "entailment"))
     judgment = await judged("A man runs. It rains.", reply, repeats=3)
     assert isinstance(judgment, Scored)
     assert judgment.relations[0] == ("entailment", "entailment")

@@ -17,8 +17,8 @@ from capeval.llm.money import Meter
 from capeval.llm.replies import ChatReply, ChatRequest
 from capeval.schema import Usage
 from tests.scripted_client import ScriptedClient
+from tests.world import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 REPLY = ChatReply(*("text \ud83d", "stop", "snapshot", None, Usage(calls=1)), left_off=("seed",))
 DAMAGED = b"this is no database" * 1000
 

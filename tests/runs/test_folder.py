@@ -46,39 +46,31 @@ def test_captions_in_another_order_are_the_same_run(run: RunFolder) -> None:
     assert list(load_captions(run.captions)) == CAPTIONS
 
 
-@pytest.mark.parametrize("write", ["write_manifest", "captions"])
-def test_a_run_that_was_half_written_takes_other_captions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
-) -> None:
-    run = RunFolder(tmp_path / "runs" / "mine")
+def store_and_die(of: Source, step: str) -> None:
+    """Store the captions of a source; the process is killed at a step."""
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        if write == "captions":
-            patch.setattr(sources, "write_jsonl", killed)
-        else:
-            patch.setattr(RunFolder, write, killed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunFolder if step == "write_manifest" else sources, step, killed)
         with pytest.raises(KeyboardInterrupt):
-            source(run, CAPTIONS[:1]).store()
+            of.store()
+
+
+@pytest.mark.parametrize("step", ["write_manifest", "write_jsonl"])
+def test_a_run_that_was_half_written_takes_other_captions(tmp_path: Path, step: str) -> None:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    store_and_die(source(run, CAPTIONS[:1]), step)
     source(run, CAPTIONS).store()
     assert list(load_captions(run.captions)) == CAPTIONS
     assert run.read_manifest()["captions"]["count"] == 2
 
 
 @pytest.mark.parametrize("step", ["write_atomic", "write_jsonl", "write_manifest"])
-def test_a_replacement_that_was_killed_loses_nothing(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
+def test_a_replacement_that_was_killed_loses_nothing(run: RunFolder, step: str) -> None:
     before, others = run.captions.read_bytes(), replace(source(run, CAPTIONS[:1]), replaces=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder if step == "write_manifest" else sources, step, killed)
-        with pytest.raises(KeyboardInterrupt):
-            others.store()
+    store_and_die(others, step)
     assert run.captions.read_bytes() == before
     kept = run.captions_before()
     others.store()
