@@ -64,6 +64,7 @@ async def test_a_model_and_captions_become_scores_and_reports(tmp_path: Path) ->
         assert len(server.requests) == first
     assert made.code == again.code == 0, made.err + again.err
     assert made.out.startswith("my-vlm: F1 ")
+    assert made.err.count("all 10 captions are the same text") == 1
     assert "\nours        10/10    3/10  " in made.out
     for run, shown in zip(("my-vlm", "ours"), again.json["runs"], strict=True):
         folder = Path("runs") / run / "judge-model@tuna-cap-v1"

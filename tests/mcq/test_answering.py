@@ -110,9 +110,6 @@ async def test_shuffled_frames_are_exactly_the_ordered_ones(tmp_path: Path) -> N
     # Each question has an order of its own, and the prompt is that of the ordered run.
     assert len({tuple(seen(request)) for request in (*one, *two)}) == 4
     assert {text_of(request) for request in one} == {text_of(request) for request in ordered}
-    file = tmp_path / "runs" / "mcq" / "own" / "m@6+shuffled" / "responses.jsonl"
-    shown = {tuple(line["frames"]["indices"]) for line in lines(file)}
-    assert shown == {tuple(seen(request)) for request in one}
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ def test_failed_calls_are_left_out_of_both_runs() -> None:
     assert (gain.questions, gain.videos) == (48, 17)
     assert found.runs["multi"].questions == 59
     assert found.unpaired == 10
+    assert "no score for, 11 at most" in " ".join(screen(found).split())
 
 
 def test_nothing_right_below_the_line_has_no_value_but_a_reason() -> None:
