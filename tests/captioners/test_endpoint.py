@@ -198,7 +198,6 @@ async def test_frames_shrink_only_when_asked(endpoint: Endpoint) -> None:
     [
         (says("I cannot help with that.", finish_reason="content_filter"), "declined"),
         (says(""), "the reply is empty"),
-        (says("Okay.\n<think>A dog? A cat?"), "not clear where the reasoning ends"),
         (lambda _: failure(500, "it broke"), "1 attempt"),
     ],
 )

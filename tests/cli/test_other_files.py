@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.world import ROOT, typed
+from tests.world import ROOT, here
+
+pytestmark = pytest.mark.usefixtures("alone")
 
 SAMPLE = ROOT / "annotations" / "sample" / "captions" / "thorough.jsonl"
 CAPTIONS = {
@@ -14,41 +16,32 @@ CAPTIONS = {
 JUDGE = ("--annotations", "sample", "--judge", "lexical")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_own_columns_are_named(folder: Path) -> None:
+def test_own_columns_are_named() -> None:
     lines = [json.dumps({"clip": index, "text": text}) for index, text in CAPTIONS.items()]
-    (folder / "mine.jsonl").write_text("\n".join(lines))
+    Path("mine.jsonl").write_text("\n".join(lines))
 
-    refused = typed(folder, "judge", "mine.jsonl", *JUDGE)
-    done = typed(folder, "judge", "mine.jsonl", *JUDGE, "--columns", "index=clip")
-    measured = typed(
-        folder, "metrics", "mine.jsonl", *JUDGE[:2], "--columns", "index=clip,caption=text"
-    )
+    refused = here("judge", "mine.jsonl", *JUDGE)
+    done = here("judge", "mine.jsonl", *JUDGE, "--columns", "index=clip")
+    measured = here("metrics", "mine.jsonl", *JUDGE[:2], "--columns", "index=clip,caption=text")
 
     assert '"clip", "text"' in refused.refusal
     assert "--columns index=NAME" in refused.err
     assert (done.code, measured.code) == (0, 0)
 
 
-def test_files_of_one_name_are_runs_named_after_their_folders(folder: Path) -> None:
+def test_files_of_one_name_are_runs_named_after_their_folders() -> None:
     files = [f"step{n}/captions.jsonl" for n in (1, 2)]
     for file in files:
-        (folder / file).parent.mkdir()
-        (folder / file).write_text(SAMPLE.read_text())
+        Path(file).parent.mkdir()
+        Path(file).write_text(SAMPLE.read_text())
     named = {"captions", "step1", "step2"}
 
-    judged = typed(folder, "judge", *files, *JUDGE, "--json")
-    measured = typed(
-        folder,
+    judged = here("judge", *files, *JUDGE, "--json")
+    measured = here(
         *("metrics", "--candidates", files[0], "--candidates", files[1]),
         *("--metric", "length", "--json"),
     )
-    twice = typed(folder, "judge", files[0], f"./{files[0]}", *JUDGE)
+    twice = here("judge", files[0], f"./{files[0]}", *JUDGE)
 
     assert (judged.code, judged.json.keys() & named) == (0, {"step1", "step2"})
     assert (measured.code, twice.code) == (0, 2)
@@ -56,11 +49,11 @@ def test_files_of_one_name_are_runs_named_after_their_folders(folder: Path) -> N
     assert "2 of the arguments are the run 'captions'" in twice.err
 
 
-def test_a_result_file_of_tuna_has_the_same_scores(folder: Path) -> None:
-    assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
+def test_a_result_file_of_tuna_has_the_same_scores() -> None:
+    assert here("judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
 
-    written = typed(folder, "score", "mine", "--out", "v.json", "--layout", "tuna", "--json")
-    read = typed(folder, "score", "v.json", "--annotations", "sample", "--json")
+    written = here("score", "mine", "--out", "v.json", "--layout", "tuna", "--json")
+    read = here("score", "v.json", "--annotations", "sample", "--json")
 
     assert (written.code, read.code) == (0, 0)
     texts = {
@@ -71,10 +64,10 @@ def test_a_result_file_of_tuna_has_the_same_scores(folder: Path) -> None:
         assert read.json[key] == written.json[key]
 
 
-def test_verdicts_of_two_runs_in_one_file_are_refused(folder: Path) -> None:
-    assert typed(folder, "judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
-    (verdicts,) = folder.glob("runs/mine/*/judgments.jsonl")
-    (folder / "both.jsonl").write_bytes(2 * verdicts.read_bytes())
+def test_verdicts_of_two_runs_in_one_file_are_refused() -> None:
+    assert here("judge", SAMPLE, *JUDGE, "--run", "mine").code == 0
+    (verdicts,) = Path().glob("runs/mine/*/judgments.jsonl")
+    Path("both.jsonl").write_bytes(2 * verdicts.read_bytes())
 
-    done = typed(folder, "score", "both.jsonl", "--annotations", "sample")
+    done = here("score", "both.jsonl", "--annotations", "sample")
     assert "has two verdicts; keep those of one run" in done.refusal

@@ -14,7 +14,6 @@ WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its s
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
     drafted = {"drafted_by": ("gpt-4o", DRAFTER)}
     write_annotations(Path("a.json"), [one.model_copy(update=drafted) for one in VIDEOS])
 
