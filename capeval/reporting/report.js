@@ -224,7 +224,7 @@ function bar(one) {
   const parts = kinds.map((kind) => make("i", { class: `part ${kind}` }));
   kinds.forEach((kind, n) => { parts[n].style.flexGrow = one[kind]; });
   return [make("span", { class: "weights", "aria-hidden": "true" }, parts),
-    make("span", { class: "parts" }, kinds.map((kind) => `${sign(kind)}${one[kind]} `))];
+    make("span", { class: "parts" }, kinds.map((kind) => `${sign(kind)}\u00a0${one[kind]} `))];
 }
 
 function chosen() {
