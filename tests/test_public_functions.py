@@ -24,11 +24,6 @@ AWAITABLE = (
 )
 
 
-def test_arguments_that_do_not_fit_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r"compare\(\): too many positional arguments; see help"):
-        capeval.compare("a", "b")  # type: ignore[call-arg]
-
-
 def test_face_is_this() -> None:
     asynchronous = [f"{name}_async" for name in AWAITABLE]
     nouns = ["Annotation", "Caption", "Correlations", "GenerateOptions", "Generation"]
@@ -38,6 +33,8 @@ def test_face_is_this() -> None:
     assert (PACKAGE / "py.typed").is_file()
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         capeval.nope  # noqa: B018
+    with pytest.raises(UsageError, match=r"compare\(\): too many positional arguments; see help"):
+        capeval.compare("a", "b")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

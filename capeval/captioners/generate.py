@@ -112,7 +112,7 @@ class Wanted:
 
     annotations: tuple[Video, ...]
     annotations_path: str
-    videos: Path
+    videos: VideoFolder
     prompts: CaptionPrompts
     chosen: tuple[Video, ...]
     """The annotated videos within `--only` and `--limit`, for all shards."""
@@ -174,7 +174,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
     def __post_init__(self) -> None:
         super().__post_init__()
         wanted = self.wanted
-        self.videos = VideoFolder(wanted.videos)
+        self.videos = wanted.videos
         self.items = {one.index: one.video or one.index for one in wanted.annotations}
         self._prompts = {one.index: wanted.prompts.of(one) for one in wanted.annotations}
         self.selected = [annotation.index for annotation in wanted.chosen]
@@ -192,7 +192,7 @@ class GenerationWork(StoredWork[CaptionLine, Generation]):
             "sha256": annotations_hash(wanted.annotations),
             "count": len(wanted.annotations),
         }
-        self.about = {"annotations": annotations, "videos": str(wanted.videos)}
+        self.about = {"annotations": annotations, "videos": str(wanted.videos.path)}
         frames, prompt = self.settings["frames"], self.settings["prompt"]["source"]
         seen = f"frames {frames} by {self.settings['decoder']}, prompt {prompt}"
         self.title = f"{self.opened.title}, {seen}"
@@ -316,10 +316,10 @@ def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
     """Return the videos to caption; raises an error about them or their annotations."""
     path = SAMPLE if options.annotations is None else str(options.annotations)
     annotations = videos_of_set(path)
-    wanted = Wanted(
+    return Wanted(
         annotations=annotations,
         annotations_path=path,
-        videos=Path(options.videos) if options.videos else default_videos(path, needed=True),
+        videos=VideoFolder(Path(options.videos or default_videos(path, needed=True))),
         prompts=load_caption_prompts(options.prompts, prompt or "tuna-cap-v1"),
         chosen=select(
             annotations,
@@ -329,8 +329,6 @@ def wanted_videos(options: GenerateOptions, prompt: str | None) -> Wanted:
             missing="no annotation has the index",
         ),
     )
-    VideoFolder(wanted.videos)
-    return wanted
 
 
 def _reader(options: GenerateOptions, default: str) -> FrameReader:

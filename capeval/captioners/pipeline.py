@@ -23,7 +23,7 @@ from capeval.captioners.protocol import Captioned, Captioner, CaptionRequest, Ou
 from capeval.errors import CapevalError, ModelDown, ReplyError, UsageError, VideoError
 from capeval.files.captions import REASONING_REMOVED, caption_in, has_reasoning
 from capeval.language import words
-from capeval.llm.money import TOKENS_PER_IMAGE
+from capeval.llm.money import CHARACTERS, TOKENS_PER_IMAGE
 from capeval.llm.tracing import trace
 from capeval.runs.concurrency import in_thread
 from capeval.schema import Usage
@@ -384,8 +384,8 @@ def repetition_warning(text: str) -> str | None:
 
 # ---- The expected cost ---------------------------------------------------------------------------
 
-# Tokens of a dense caption of a short clip, and characters per token of an English prompt.
-_CAPTION_TOKENS, _CHARACTERS = 300, 4
+# Tokens of a dense caption of a short clip.
+_CAPTION_TOKENS = 300
 _SAMPLED_VIDEOS = 3
 
 
@@ -409,7 +409,7 @@ async def estimate_generation(
         frames += count
         seen += 1
     tokens, frames = (tokens // seen, round(frames / seen)) if seen else (0, 0)
-    asked = sum(len(job.prompt) for job in work) // _CHARACTERS
+    asked = sum(len(job.prompt) for job in work) // CHARACTERS
     return frames, Usage(
         calls=len(work),
         input_tokens=len(work) * tokens + asked,

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, whole_lines, write_atomic, write_jsonl
-from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
+from capeval.llm.asker import QUESTION_FAILURES, Asked, Chat, ChatQuestion, ask_chat
 from capeval.llm.client import ChatOptions
+from capeval.llm.money import CHARACTERS
 from capeval.options import INPUTS, declares, in_file, option, python_only
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import (

@@ -25,6 +25,7 @@ from capeval.judging.contracts import EventToClassify, PromptSet, Stage, contrac
 from capeval.judging.judges import OpenJudge
 from capeval.judging.protocol import PreparedJudge, RunOptions, Tally
 from capeval.language import segments, size
+from capeval.llm.money import CHARACTERS
 from capeval.runs.concurrency import work_through
 from capeval.runs.engine import Labels, Plan, ResumableTask, Spent, left_of, select
 from capeval.runs.folder import JudgeFolder
@@ -101,8 +102,8 @@ async def judge_caption(
 
 # ---- What judging is expected to cost ------------------------------------------------------------
 
-# English prose has about four characters a token, a segment 75; most events are one sentence.
-_CHARACTERS, _SEGMENT = 4, 75
+# Characters of a segment of English prose; most events are one sentence.
+_SEGMENT = 75
 _SENTENCE = re.compile(r"[.!?…](?=\s|$)|[。！？]")
 _MANY = 10
 """Enough items to measure what the form of a prompt adds to each."""
@@ -154,7 +155,7 @@ class Lengths:
         return {
             stage: Usage(
                 calls=repeats,
-                input_tokens=round(repeats * (self._templates[stage] + characters) / _CHARACTERS),
+                input_tokens=round(repeats * (self._templates[stage] + characters) / CHARACTERS),
                 output_tokens=repeats * self.contract.reply_tokens(stage, items),
             )
             for stage, (characters, items) in shown.items()

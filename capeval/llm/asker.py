@@ -57,8 +57,6 @@ Check = Callable[[ChatReply], T]
 LONGEST_REPLY = 200_000
 # Seconds. Nothing that is known from an earlier call waits longer for the list of models.
 LISTING_SECONDS = 10.0
-CHARACTERS = 4
-"""Characters per token of an English prompt, for estimates."""
 QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
 """Errors that concern one question; the others can still be answered."""
 

@@ -33,6 +33,8 @@ LEAST: tuple[Effort, ...] = ("none", "minimal")
 # Before a model's first reply, its replies are assumed to have this length.
 GUESSED_OUTPUT_TOKENS = 1000
 TOKENS_PER_IMAGE = 1000
+CHARACTERS = 4
+"""Characters per token of an English prompt, for estimates."""
 
 
 def today() -> date:
@@ -259,7 +261,7 @@ class Meter:
             if not (usage.input_tokens and usage.output_tokens):
                 self.guessed += 1
                 tokens_in = usage.input_tokens or _input_tokens(request)
-                tokens_out = usage.output_tokens or len(reply.text) // 4 + 1
+                tokens_out = usage.output_tokens or len(reply.text) // CHARACTERS + 1
                 new = {"input_tokens": tokens_in, "output_tokens": tokens_out}
                 usage = usage.model_copy(update=new)
             before = self.spent
@@ -316,5 +318,6 @@ class Meter:
 
 def _input_tokens(request: ChatRequest) -> int:
     return sum(
-        len(part) // 4 if isinstance(part, str) else TOKENS_PER_IMAGE for part in request.parts()
+        len(part) // CHARACTERS if isinstance(part, str) else TOKENS_PER_IMAGE
+        for part in request.parts()
     )

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from capeval.config import prompt_of, prompts_label
 from capeval.errors import ReplyError, UsageError
-from capeval.llm.asker import CHARACTERS, QUESTION_FAILURES, Asker
+from capeval.llm.asker import QUESTION_FAILURES, Asker
+from capeval.llm.money import CHARACTERS
 from capeval.llm.replies import (
     ChatRequest,
     Number,

@@ -16,7 +16,6 @@ from capeval.config import config_file, read_config
 from capeval.errors import UsageError
 from capeval.files.jsonl import short_hash, validated
 from capeval.llm.asker import (
-    CHARACTERS,
     QUESTION_FAILURES,
     Asked,
     Chat,
@@ -24,6 +23,7 @@ from capeval.llm.asker import (
     FormT,
     ask_chat,
 )
+from capeval.llm.money import CHARACTERS
 from capeval.llm.replies import ReplyBroken, ReplyRefused
 from capeval.runs.concurrency import work_through
 from capeval.schema import Annotation, Caption, Usage

@@ -8,7 +8,7 @@ import pytest
 from capeval.captioners.generate import Wanted, load_caption_prompts
 from capeval.captioners.protocol import LoadedModel
 from capeval.captioners.transformers_backend import TransformersCaptioner
-from capeval.files.annotations import load_annotations
+from capeval.files.annotations import VideoFolder, load_annotations
 from tests.cli.conftest import _none_is_left_running  # noqa: F401 - around every test
 from tests.files.making import record
 
@@ -75,7 +75,7 @@ def wanted_of(tmp_path: Path) -> Callable[..., Wanted]:
             "annotations": annotations,
             "chosen": annotations,
             "annotations_path": str(path),
-            "videos": folder,
+            "videos": VideoFolder(folder),
             "prompts": load_caption_prompts(None),
         }
         return Wanted(**(settings | more))

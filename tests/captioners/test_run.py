@@ -271,7 +271,7 @@ async def test_an_outdated_caption_remains_until_another_is_written(
     await go(run, wanted)
     before = lines(run.captions)
     for name in ("v3", "v5", "v7"):
-        (wanted.videos / f"{name}.mp4").write_bytes(b"another video")
+        (wanted.videos.path / f"{name}.mp4").write_bytes(b"another video")
     emptied = [line | ({"caption": ""} if line["index"] == "v8" else {}) for line in before]
     write_lines(run.captions, emptied)
     fails = FakeCaptioner(answer=lambda r: Uncaptioned("v5", "no") if r.index == "v5" else None)

@@ -1,7 +1,5 @@
 """`capeval judge` as people type it, against a server process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What stops `capeval judge` before its start or on its way, and how a later command goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

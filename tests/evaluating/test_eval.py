@@ -1,7 +1,5 @@
 """`capeval eval`: from a model or captions to a report, in one command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from shutil import copytree

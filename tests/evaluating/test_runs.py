@@ -1,7 +1,5 @@
 """`capeval runs`: what is under runs/."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 VIDEOS = 60_000
 POOL = 1_000
 
+STRONG = 2.5
+"""The level of captions that state nine elements in ten."""
+
 # By type: how often elements are of it, and how readily captions state it.
 _SHARE = (0.14, 0.18, 0.38, 0.30)
 _STATED = (-0.6, 0.3, 0.0, -0.2)
@@ -26,8 +29,12 @@ _GUESSING = (0.30, 0.05, 0.10, 0.15)
 
 
 @cache
-def world() -> dict[str, tuple[Floats, Floats]]:
-    """Return the judge's and the human scores of every video, (videos,) each, by measure."""
+def world(*, level: float = 0.0, failing: float = 0.0) -> dict[str, tuple[Floats, Floats]]:
+    """Return the judge's and the human scores of every video, (videos,) each, by measure.
+
+    `level` raises the log odds that an element is stated; a share `failing` of the captions states
+    none of theirs.
+    """
     rng = np.random.default_rng(0)
     events = np.clip(rng.poisson(4.0, VIDEOS), 1, 12)
     sizes = np.clip(rng.poisson(4.25, events.sum()), 1, None)
@@ -36,9 +43,11 @@ def world() -> dict[str, tuple[Floats, Floats]]:
     kind = rng.choice(4, size=len(event), p=_SHARE)
     weight = rng.choice([1, 2, 3], size=len(event), p=[0.3, 0.4, 0.3])
     effect = rng.normal(0, 0.7, VIDEOS)[video] + rng.normal(0, 0.5, len(sizes))[event]
-    stated = 1 / (1 + np.exp(-(np.array(_STATED)[kind] + effect)))
+    stated = 1 / (1 + np.exp(-(level + np.array(_STATED)[kind] + effect)))
     chance = rng.random(len(event))
     human = np.where(chance < stated, 0, np.where(chance < stated + 0.16 - 0.1 * stated, 1, 2))
+    failed = (rng.random(VIDEOS) < failing)[video]
+    human = np.where(failed, rng.choice([1, 2], size=len(event), p=[0.3, 0.7]), human)
     mixed = np.array(_GUESSING)[kind] + rng.beta(1, 6, VIDEOS)[video]
     rows = np.cumsum(_CONFUSION, axis=1)[human]
     given = (rng.random(len(event))[:, None] > rows[:, :2]).sum(axis=1)
