@@ -58,7 +58,7 @@ MOST = 5
 """How many improved videos, worsened videos and flipped elements are shown."""
 
 ALPHA = 0.05
-"""A difference with a smaller p is called significant, as in the ranks of several runs."""
+"""A difference with at most this p is called significant, as in the ranks of several runs."""
 
 FEWEST_FOR_POWER = 10
 """Fewer videos estimate the standard deviation too roughly for a statement on power."""
@@ -308,7 +308,7 @@ class Comparison(_Compared):
         if ends:
             sure = f"95% CI {' to '.join(map(points, ends))}".replace("+", "")
         p = "" if f1.p is None else f", {p_equation(f1.p)}"
-        unsure = ", not significant" if f1.p is not None and f1.p >= ALPHA else ""
+        unsure = ", not significant" if f1.p is not None and f1.p > ALPHA else ""
         return self._sentence(f"{better} {how} {other} ({sure}{p}{unsure})")
 
     def pages(self, *, full: bool = False) -> list[Page]:
@@ -427,7 +427,7 @@ class Matrix(_Compared):
     def headline(self) -> str:
         best, second, *_ = sorted(self.runs, key=lambda run: -run.f1)
         gap, p = self._difference(best, second) or (0.0, 1.0)
-        unsure = ", not significant" if p >= ALPHA else ""
+        unsure = ", not significant" if p > ALPHA else ""
         return self._sentence(
             f"{one_line(best.name)} has the highest F1 of {len(self.runs)} runs, "
             f"{percent(best.f1)}, {points(abs(gap)).removeprefix('+')} points above "

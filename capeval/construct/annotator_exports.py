@@ -379,11 +379,11 @@ def _merged(drafts: Iterable[Draft], videos: Collection[str], file: Path) -> Mer
     annotations, left = [], dict[str, str]()
     for index, given in versions.items():
         chosen = [one for one in given if one.adjudicates] or given
-        if reason := _why_open(chosen) if index in videos else f"{VIDEO_LIST} does not keep it":
+        if reason := _why_open(chosen) if index in videos else f"not kept in {VIDEO_LIST}":
             left[index] = reason
         else:
             annotations.append(_annotation(chosen))
-    left |= {index: "no file has it" for index in videos if index not in versions}
+    left |= {index: "not in any file" for index in videos if index not in versions}
     comments = tuple(
         f"{index}: {one.annotator}: {one.comment}"
         for index, given in versions.items()
@@ -402,7 +402,7 @@ def _why_open(versions: Sequence[Draft]) -> str:
         return f"{' and '.join(names)} differ: capeval annotate review --differences"
     needed = {name for one in versions if not one.adjudicates for name in one.reviewers}
     missing = sorted(needed.difference(one.annotator for one in versions))
-    return f"no file of {' and '.join(missing)} has it" if missing else ""
+    return f"missing from the exports of {' and '.join(missing)}" if missing else ""
 
 
 def _claims(draft: Draft) -> tuple[Any, ...]:
@@ -456,7 +456,7 @@ def annotate_merge(o: MergeAnnotationsOptions) -> MergedAnnotations:
         if lost := [one.index for one in load_annotations(target) if one.index not in done]:
             which = listed(f"{one} ({merged.open.get(one, 'not in videos.jsonl')})" for one in lost)
             what = f"{target} would lose {counted(len(lost), 'confirmed video')}: {which}"
-            raise UsageError(f"{what}; add the files that confirm them, or rename it")
+            raise UsageError(f"{what}; add the files that confirm them, or rename {target.name}")
     write_atomic(target, dumps(merged.annotations, indent=1) + "\n")
     seal(target)
     return merged

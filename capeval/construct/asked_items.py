@@ -145,7 +145,7 @@ class AskedItems(LongWork[T], ResumableTask[LinePlan, Stored[Line]]):
                 kept[index] = Stored(index, line, line.get("reason"))
         first = {one.index for one in self.wanted}
         how = "kept: edited by hand; delete the lines to replace them"
-        for then, found in (("to be replaced", replaced), (how, edited)):
+        for then, found in (("will be replaced", replaced), (how, edited)):
             if among := [index for index in found if index in first]:
                 what = f"{counted(len(among), self.labels.item)} from other inputs or another model"
                 self._o.on_notice(Loss(f"{self.file}: {what} ({listed(among)}) {then}"))

@@ -292,7 +292,7 @@ class Filtered(Result):
         if not wrong:
             return [Page([table])]
         part = f"{passed:,} of {counted(wrong, 'wrong option')} ({percent(passed / wrong)}%)"
-        asked = "would be kept as the right one, in the questions asked with 16 frames"
+        asked = "would be kept as right, in the questions asked with 16 frames"
         return [Page([table], notes=[f"Control: {part} {asked}."])]
 
     def as_json(self) -> dict[str, Any]:

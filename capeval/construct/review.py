@@ -336,7 +336,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
         raise UsageError(f"--differences: needs two annotators, not {listed(by_annotator)}")
     deciders = [*o.annotators] or ["+".join(by_annotator)]
     if len(deciders) > 1:
-        raise UsageError("--annotators: with --differences, name only who decides")
+        raise UsageError("--annotators: with --differences, name one annotator, who decides")
     first, second = by_annotator.values()
     both = {index: (one, second[index]) for index, one in first.items() if index in second}
     if left := sorted(index for index, pair in both.items() if any(one.open for one in pair)):

@@ -54,10 +54,10 @@ _STATISTICS, _GROUPINGS = list(STATISTICS), list(GROUPINGS)
 _LOWER = "a metric ranks lower if it is worse than all of the rank above (p <= 0.05, Holm)."
 _LEGEND = {
     "kappa": "kappa: Cohen's.",
-    "ties": "n: captions (by system: systems). ties: the share of the compared pairs that the "
-    "metric ties.",
-    "groups": "groups: used/all. A group with too few captions, or in which all have the same "
-    "score by a metric or the human raters, is left out for all metrics.",
+    "ties": "n: captions (by system: systems). ties: the share of the compared pairs with "
+    "equal metric scores.",
+    "groups": "groups: used/all. A group with too few captions, or in which a metric or the "
+    "human raters score all alike, is left out for all metrics.",
     "rank": f"rank: {_LOWER}",
 }
 _CEILING_NOTE = (

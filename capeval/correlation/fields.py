@@ -83,8 +83,8 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "unmatched": _unmatched,
     "unannotated": _left_out,
     "partly_labelled": lambda v: (
-        f"{counted(v['captions'], 'caption')} not fully labelled by a rater: these labels count "
-        "for elements but give no score of the caption"
+        f"{counted(v['captions'], 'caption')} labelled only in part by a rater: these labels "
+        "count for elements but give no caption score"
     ),
     "evenly_divided": lambda v: (
         f"raters are evenly divided on {counted(v['elements'], 'element')}, left out of the table "
@@ -98,7 +98,7 @@ PHRASES: dict[str, Callable[[Mapping[str, Any]], str]] = {
         f"comparable with the paper's; there are {counted(v['rows'], 'caption')} of "
         f"{counted(v['videos'], 'video')} by {counted(v['systems'], 'system')}"
     ),
-    "too_few": lambda v: f"{counted(v['count'], v['unit'])}: no intervals (needs 5)",
+    "too_few": lambda v: f"no intervals: {counted(v['count'], v['unit'])}, fewer than 5",
     "ties": lambda v: (
         "more than 30% of all pairs are tied" if v["share"] < 1 else "constant, so no correlation"
     ),

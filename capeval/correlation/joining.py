@@ -280,8 +280,7 @@ def _judgments(
 ) -> Sequence[Judgment]:
     if annotations is None:
         raise UsageError(
-            f"{path}: these are judgments without a run that names their annotations; name them "
-            "with --annotations"
+            f"{path}: no run names the annotations of these judgments; name them with --annotations"
         )
     return stored_judgments(path, annotations, captions)
 

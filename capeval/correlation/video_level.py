@@ -381,7 +381,7 @@ def _ceilings(joined: Joined, settings: Analysis) -> list[CeilingResult]:
         scores = _Scores(joined.human, name, rest, {name: own}, joined.design).take(there)
         ways = _ways(scores, settings) if there.any() else [None] * len(pairs)
         for pair, way in zip(pairs, ways, strict=True):
-            none = Missing("no caption is rated by another rater too")
+            none = Missing("no caption has a second rater")
             found[pair][name] = way.value(name) if way else none
     results = []
     for (statistic, grouping), each in found.items():

@@ -414,7 +414,7 @@ class PublishedContract(Contract):
             added = Counter(words(event)) - left
             left -= Counter(words(event))
             if added.total() > max(1, _MOST_ADDED * len(words(event))):
-                what = f"{shown(event)} has words that the caption has not"
+                what = f"{shown(event)} has words that are not in the caption"
                 raise ReplyError(f"{what} ({listed(added, 10)}); copy the caption's words")
         distinct = {normalised(part): words(part) for part in segments(caption)}
         unique = Counter(word for part in distinct.values() for word in part)

@@ -62,7 +62,7 @@ class Judged:
 
 
 class JudgedRuns(RunScores):
-    """What judging some runs has found, and what is known of the judge."""
+    """The results of judging some runs, and the judge's known agreement with human raters."""
 
     def __init__(self, results: Sequence[Judged], known: Agreement | None) -> None:
         scores = {result.name: result.scores for result in results}
@@ -239,7 +239,7 @@ class JudgingSession(LongWork[Judged]):
         changed = sum(before.get(index, text) != text for index, text in now.items())
         self._on_notice(
             f"{run.name}: {counted(changed, 'caption')} changed, {len(now.keys() - before):,} new, "
-            f"{len(before.keys() - now):,} removed; the former go to {run.captions_before()}"
+            f"{len(before.keys() - now):,} removed; {run.captions_before()} keeps the old captions"
         )
         for folder in run.judges():
             if folder.path != self.opened.folder_in(run).path and (count := work.outdated(folder)):
@@ -247,7 +247,7 @@ class JudgingSession(LongWork[Judged]):
                 self._on_notice(Loss(f"{run.name}: {what}; repeat `capeval judge` with that judge"))
         made = [(one.calibrated, one.path / "report.html") for one in run.judges()]
         if old := [file for files in made for file in files if file.exists()]:
-            what = f"{listed(old)}: about the former captions"
+            what = f"{listed(old)}: based on the old captions"
             self._on_notice(Loss(f"{what}; run `capeval calibrate` and `report` again"))
 
 

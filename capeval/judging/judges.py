@@ -325,7 +325,7 @@ class LLMJudge(PreparedJudge):
             self._on_notice(
                 Loss(
                     f"{self._unreadable} of the first {FIRST_REPLIES} replies of {self.name} are "
-                    "requested again because they are not JSON alone: let the server enforce "
+                    "requested again because they contain more than JSON: let the server enforce "
                     "response_format and separate the reasoning; see docs/judging.md"
                 )
             )
@@ -395,8 +395,8 @@ class _Stages:
         for number, (before, after) in enumerate(zip(matches, repaired, strict=True), start=1):
             if before != after:
                 self.tally.notes.append(
-                    f"match: candidate event {number} to reference event {before} breaks the "
-                    "order of time; taken as unmatched"
+                    f"match: candidate event {number} to reference event {before} goes "
+                    "back in time; treated as unmatched"
                 )
         return repaired
 

@@ -88,7 +88,7 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
     annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
     run : The run that a captions file becomes. By default the file's name, without its ending.
     columns : Columns that are not called index, caption and model: index=clip,caption=text.
-    replace_captions : Replace the run's captions with the file's; the former are kept.
+    replace_captions : Replace the run's captions with the file's; the old ones are kept.
     """
 
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -120,8 +120,8 @@ def check_key(
     for item_id, item in key.items():
         if known.get(item.video_id) != item.elements:
             raise InputError(
-                f"the annotations have no video {shown(item.video_id)} with as many elements; name "
-                "the annotations that the sheet was made from",
+                f"the annotations lack video {shown(item.video_id)}, or its elements differ in "
+                "number from the key; name the annotations that the sheet was made from",
                 file=file,
                 where=item_id,
             )

@@ -342,7 +342,7 @@ class WorkEstimate:
 
 @dataclass(frozen=True)
 class Left:
-    """What a run lacks after the work, of the number requested.
+    """The items of a run that are still without a result; `of` is the number requested.
 
     `reasons` says by index why items failed; `not_reached` were not tried.
     """

@@ -1,16 +1,17 @@
 """What an argument means: which run, judge's folder, file of verdicts, scores or captions.
 
-Every command and every public function asks here. The rule is the same for all of them:
+All commands and public functions resolve names here, by the same rule:
 
 - Text with a path separator, `.`, `..` and every `Path` object is a path and nothing else.
 - Any other text is a name: the run of that name in the folder of runs (`runs/`), or the file or
   folder of that name in the working folder, whichever the command can use. A folder that only
   shares the name of a run never gets in its way.
 - If both can serve, the name is ambiguous: the error shows both as paths, and either path can be
-  typed instead. A file of that name always can.
+  typed instead. A file of that name can always serve.
 
-A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts belongs
-to no judge. `sample` stands for the bundled sample unless the user has a run or file of that name.
+A folder is a run if it holds `captions.jsonl` or judges' folders. A folder without verdicts is not
+a judge's folder. `sample` stands for the bundled sample unless the user has a run or file of that
+name.
 
 Without a match, or with several, `InputError` or `UsageError` is raised.
 """
@@ -310,7 +311,7 @@ class Targets:
         name, count = Counter(distinct).most_common(1)[0]
         if count > 1:
             what = f"{count} of the arguments are the run {name!r}"
-            raise UsageError(f"{what}; name each once, files of one name separately")
+            raise UsageError(f"{what}; name each once, and judge files of the same name separately")
         return targets
 
     def of(self, name_or_path: FilePath) -> list[Target]:
@@ -325,7 +326,7 @@ class Targets:
             name = found.stem if self.run is None else self.run
             return [self._file(found, self.annotations, name)]
         if self.run and self.run != found.name:
-            raise InputError("is a run already; --run names that of a file", file=name_or_path)
+            raise InputError("is already a run; --run is for captions files", file=name_or_path)
         return [self._folder(found)]
 
     def _file(self, path: Path, annotations: str | None, name: str) -> Target:

@@ -313,8 +313,7 @@ def tested_model_warnings(
         if _key(model) in names
     }
     return [
-        f"{run}: the {what} were {how} with {model}, which is tested here: its scores may be too "
-        "high"
+        f"{run}: the {what} were {how} with {model}, the tested model: its scores may be too high"
         for how, model in sorted(found)
     ]
 

@@ -96,7 +96,7 @@ def score_judgments(
 ) -> Scores:
     """Score the verdicts of one judge: means over videos, overall and in every bucket.
 
-    Unscored judgments enter no mean; only the counts show them.
+    Unscored judgments are left out of all means; only the counts show them.
 
     Parameters
     ----------

@@ -176,14 +176,14 @@ def withdrawn(**fields: Any) -> Draft:
         pytest.param([withdrawn(), draft("v1", "ann", exported=NOON)],
                      "2 of 8 videos merged", ["ann"], id="confirmed since"),
         pytest.param([draft("v1", "ann", reviewers=["ann", "bob"])],
-                     "v1 no file of bob has it", None, id="one of two missing"),
+                     "v1 missing from the exports of bob", None, id="one of two missing"),
         pytest.param([draft("v1", "ann"), draft("v1", "bob", domain=None)],
                      "v1 bob: no domain", None, id="one of two unfinished"),
         pytest.param([draft("v1", "bob", [SNOW]), draft("v1", "ann")],
                      "v1 ann and bob differ: capeval annotate review --differences",
                      None, id="differing"),
         pytest.param([draft("v1", "bob"), draft("v1", "ann")],
-                     "v2 no file has it",
+                     "v2 not in any file",
                      ["ann", "bob"], id="identical"),
         pytest.param([draft("v1", "bob", [SNOW], domain=None), draft("v1", "ann"),
                       draft("v1", "cy", adjudicates=["ann", "bob"])],
@@ -232,7 +232,7 @@ def test_merged_annotations_name_their_sources_and_are_read_as_any() -> None:
         ('[{"index": "v0", "video": "v"}]', 'x.json: index "v0": has no annotator or time'),
         ('[{"index": "v0", "rating": 3}]', "x.json: video 1: "),
         ("[]", "no video can be merged"),
-        (None, "no video can be merged: v9: videos.jsonl does not keep it"),
+        (None, "no video can be merged: v9: not kept in videos.jsonl"),
     ],
 )
 def test_other_files_are_refused_in_a_line(text: str | None, line: str) -> None:
@@ -252,7 +252,7 @@ def test_a_merge_drops_no_confirmed_videos_and_no_edits() -> None:
     fewer = export("fewer.json", draft("v0", "ann"))
     said = merge(fewer)
     assert (said.code, made.read_bytes()) == (2, before)
-    assert "clips/annotations.json would lose 1 confirmed video: v1 (no file has it)" in said.err
+    assert "clips/annotations.json would lose 1 confirmed video: v1 (not in any file)" in said.err
     made.write_text(edited := made.read_text().replace("Film", "Cooking"))
     said = merge("all.json")
     assert (said.code, made.read_text()) == (2, edited)

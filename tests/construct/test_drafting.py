@@ -82,7 +82,7 @@ async def test_only_a_new_draft_replaces_one_and_an_edited_one_is_kept(tmp_path:
 
         done = await draft(tmp_path, server.url, *other, "--limit", "4")
         assert done.code == 3
-        assert "2 videos from other inputs or another model (c, d) to be replaced" in done.err
+        assert "2 videos from other inputs or another model (c, d) will be replaced" in done.err
         assert "drafts: c is undrafted" in done.out
         assert models() == dict.fromkeys(names, MODEL) | {"d": "other-model"}
         assert [one.domain for one in read_drafts(tmp_path / "clips").values()][:3] == [

@@ -8,7 +8,7 @@ from tests.mcq.graded_runs import FRAMES, write_responses
 from tests.world import here, lines, write_lines
 
 DRAFTER = "Qwen/Qwen2-VL-7B-Instruct"
-WARNING = f"annotations were drafted with {DRAFTER}, which is tested here: its scores may be too"
+WARNING = f"annotations were drafted with {DRAFTER}, the tested model: its scores may be too"
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_grade_and_leaderboard_warn_of_the_answering_model(
 ) -> None:
     file = write_responses(Path("runs/mcq/tomato/mine"), [True, False] * 4, FRAMES["multi"])
     write_lines(file, [line | {f"{how}_by": [DRAFTER]} for line in lines(file)])
-    warning = f"mine: the questions were {how} with {DRAFTER}, which is tested here"
+    warning = f"mine: the questions were {how} with {DRAFTER}, the tested model"
     assert (warning in here("mcq", "grade", "mine", "--model", model).err) is is_warned
     said = here("leaderboard", "--questions")
     assert (warning in " ".join(said.out.split())) is is_warned

@@ -313,7 +313,7 @@ def test_raters_are_kept_apart_or_made_one_and_set_a_ceiling(tmp_path: Path) -> 
     (ceiling, *_) = found(tmp_path, *typed)["raters"]["ceiling"]
     assert (ceiling["value"], ceiling["reason"]) == (
         None,
-        "no caption is rated by another rater too",
+        "no caption has a second rater",
     )
 
 

@@ -277,7 +277,7 @@ def test_a_key_is_compared_with_the_annotations() -> None:
 
     merge_with(annotation("v", sizes=(1, 1)), annotation("w", sizes=(2,)))
     for other, named in ((annotation("v", sizes=(2,)), "v"), (annotation("v", sizes=(1, 1)), "w")):
-        with pytest.raises(CapevalError, match=f'the annotations have no video "{named}" with as'):
+        with pytest.raises(CapevalError, match=f'the annotations lack video "{named}", or its'):
             merge_with(other, *([annotation("w", sizes=(2,))] if named == "v" else []))
 
 
