@@ -141,7 +141,7 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
         raise InputError(f"not valid TOML: {error}", file=file) from None
     for name in content:
         if name not in _TABLES:
-            known = f"is unknown; the tables are {', '.join(_TABLES)}"
+            known = f"is not a table; the tables, such as [defaults], are {', '.join(_TABLES)}"
             raise InputError(f"{known}{nearest(name, _TABLES)}", file=file, field=name)
     entries = content.get(table, {})
     if not isinstance(entries, dict):

@@ -215,8 +215,8 @@ annotations_option = functools.partial(option, None, _OWN, metavar="FILE")
 human_option = functools.partial(
     option,
     None,
-    "Human labels of elements, such as `capeval rate merge` writes; `capeval plot` also takes "
-    "ratings of captions.",
+    "Human labels of elements, such as `capeval rate merge` writes; for scatter plots also ratings "
+    "of captions.",
     metavar="FILE",
 )
 human_columns = functools.partial(
@@ -227,7 +227,7 @@ frames_option = functools.partial(
     option,
     None,
     "32 (spread evenly), 2fps, auto (2fps below 16 s, else 1fps), or as published: qwen-2fps, "
-    "tuna-2fps. By default the catalogue's.",
+    "tuna-2fps. By default as `capeval models` shows.",
     note="Or a `FrameReader`.",
     method="read",
     panel=FRAMES,

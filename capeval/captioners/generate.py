@@ -34,9 +34,10 @@ class GenerateOptions(FramesOptions):
 
     Parameters
     ----------
-    annotations : Annotations: a file, 'tuna' or 'sample'; or a file that lists videos. By default
-        sample.
-    prompts : A prompt set or a file. By default the annotations' questions, else tuna-cap-v1.
+    annotations : Annotations: a file, 'tuna' or 'sample'; or a videos.jsonl of
+        `capeval annotate filter`. By default sample.
+    prompts : A prompt set or a file. By default the prompts in the annotations,
+        else tuna-cap-v1.
     videos : The folder of the videos. By default videos/ next to the annotations, else the
         annotations' own folder.
     run : The run's name. By default the model's name.

@@ -80,8 +80,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="Exit codes: 0 done; 1 an internal error (a bug in capeval); 2 bad input or usage, or "
     "the endpoint refused; 3 captions left unscored, videos left without a caption, questions left "
-    "unanswered, runs left out, or the cost cap reached; 4 a gate failed; 130 Ctrl-C; 141 output "
-    "pipe closed (SIGPIPE).",
+    "unanswered, runs left out, or the cost cap reached; 4 a gate (--fail-under, --min-coverage) "
+    "failed; 130 Ctrl-C; 141 output pipe closed (SIGPIPE).",
 )
 
 

@@ -63,7 +63,7 @@ HEADINGS = {
     },
     "Look closer": {
         "score": "Score stored verdicts again, without any model.",
-        "inspect": "Show why one video has its score: its caption, events, verdicts and repairs.",
+        "inspect": "Show why one video has its score: its caption, events and verdicts.",
         "plot": "Draw figures for a paper, as SVG, PDF or PNG.",
         "metrics": "Compute caption metrics, and write each caption's values to metrics.jsonl.",
         "models": "List the models that `capeval generate` knows.",
@@ -395,7 +395,7 @@ def work_of(command: Command) -> Callable[..., None]:
     text = re.split(r"\n *(?:Parameters|Raises|Example\n|>>>)", command.work.__doc__ or "")[0]
     paragraphs = inspect.cleandoc(text).split("\n\n")
     if untyped:
-        paragraphs.append(f"Only capeval.toml sets: {', '.join(untyped)}.")
+        paragraphs.append(f"Options that only capeval.toml sets: {', '.join(untyped)}.")
     call.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)
     defaults = {name: one.value for name, one in in_file.items()}
     call.settings = {"default_map": defaults}  # type: ignore[attr-defined]

@@ -63,7 +63,7 @@ from capeval.scoring.verdicts import unlikeness
 from capeval.show.numbers import beside_limit, plain_number, thousands
 from capeval.stats.sign_flips import detectable_difference, holm, rank_clusters, sign_flips
 from capeval.stats.values import Floats, Value, difference_intervals, number_of
-from capeval.text import both_ends, one_line
+from capeval.text import both_ends, counted, one_line
 
 RESAMPLES = 10_000
 """Random sign flips of a test, which give p down to 0.0001."""
@@ -462,7 +462,7 @@ def _gate_result(found: Comparison, group: str, measure: str, least: float) -> G
 def _coverage_gate(found: Compared, least: CountOrShare) -> GateResult:
     number = float(least.number)
     percentage = 100 * found.paired / found.annotated
-    required = f"{plain_number(number)}%" if least.is_share else thousands(number)
+    required = f"{plain_number(number)}%" if least.is_share else counted(int(number), "video")
     runs = "both runs" if len(found.sides) == 2 else "all runs"
     return GateResult(
         gate="coverage",

@@ -249,8 +249,8 @@ async def open_question_draft(
 ) -> AsyncIterator[AskedItems[DraftedQuestions]]:
     """Draft questions of TUNA-MCQ's ten task types from annotations.
 
-    Errors of a video model become wrong options. The replies are kept in NAME.drafts.jsonl. Run the
-    same command again to resume.
+    With --errors, a video model's errors become wrong options. The replies are kept in
+    NAME.drafts.jsonl. Run the same command again to resume.
     """
     out, annotations = Path(o.out), annotations_of(o.annotations)
     check_output(out, [annotations_file(o.annotations), *([o.errors] if o.errors else [])])

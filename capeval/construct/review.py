@@ -86,13 +86,13 @@ class ReviewFiles(Result):
         folder = quote(str(self.files[0].parent.parent)) if self.files else ""
         then = f"Next, with the files that the pages export: capeval annotate merge {folder} FILES"
         if self.kind == "questions":
-            then = "Next: join the files that the pages export, and ask them: capeval mcq answer"
+            then = "Next, with the exported files joined: capeval mcq answer --questions FILE"
         return "\n".join([line, *map(str, self.files), *([then] if self.files else [])])
 
     def notices(self) -> list[str]:
         missing = [*self.missing_videos.values()]
         what = counted(len(missing), "video")
-        return [f"{what} not found: {first}" for first in missing[:1]]
+        return [f"{what} cannot be played: {first}" for first in missing[:1]]
 
 
 class ReviewPages:
@@ -314,7 +314,7 @@ def annotate_review(o: ReviewOptions) -> ReviewFiles:
     file, for `capeval annotate agree` and `capeval annotate merge`.
 
     The pages are `review/NAME-1.html` and so on in the folder of the videos. With --differences,
-    there is one page, for the annotator named by --annotators; without, the two decide together.
+    there is one page, for the one that --annotators names, else for both together.
 
     Raises
     ------

@@ -76,13 +76,13 @@ class CorrelateOptions:
     ----------
     human : Human ratings or labels.
     metric : A judged run, a judgments.jsonl, a metrics.jsonl, one metric of it (PATH:METRIC), or a
-        table (CSV, XLSX) of video_id, system?, and score or a column NAME; in the human file, its
-        column NAME. One NAME may have several files.
-    missing : If a rating or a score is missing: stop (error) or drop the caption.
+        CSV or XLSX table with video_id, system (optional) and a column score or NAME, which may be
+        the human file. One NAME may have several files.
+    missing : If a row has no rating, or its caption no score: stop (error) or drop the caption.
     raters : Aggregate raters by mean or median, or report each.
     protocol : Only the statistics of a published protocol: tuna.
     statistic : Any of kendall_b, spearman, pearson.
-    grouping : Any of pooled, item, within_system, system.
+    grouping : Any of pooled (all captions), item (by video), within_system, system (means).
     published : Add the correlations of the TUNA paper's table 3.
     """
 

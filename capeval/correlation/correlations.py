@@ -65,7 +65,7 @@ _CEILING_NOTE = (
     "score of all raters, a rater only with that of the others."
 )
 _BY_SYSTEM = (
-    "By system, p is about other systems: of tau-b over S systems it cannot be below 2/S!. The "
+    "By system, p is about other systems: of tau-b over S systems it cannot be below 2/(S!). The "
     "interval is about other videos, so it can exclude 0 although p is above 0.05."
 )
 

@@ -68,7 +68,8 @@ def notice_lines(notices: Iterable[Notice]) -> list[str]:
 def _unmatched(v: Mapping[str, Any]) -> str:
     more = v["total"] - v["matched"] - len(v["missing"])
     names = ", ".join(v["missing"]) + (f" and {more} more" if more else "")
-    return f"{v['matched']} of {v['total']} matched{hint_of(v['alike'])}; missing: {names}"
+    found = f"{v['matched']} of {v['total']} rated captions have a score{hint_of(v['alike'])}"
+    return f"{found}; missing: {names}"
 
 
 def _left_out(v: Mapping[str, Any]) -> str:

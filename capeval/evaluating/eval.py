@@ -64,12 +64,12 @@ class EvaluateOptions:
     Parameters
     ----------
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own; for a new run,
-        the sample.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own; for a model,
+        the sample; a captions file needs it.
     videos : The folder of the videos. By default videos/ next to the annotations.
     columns : Columns that are not called index, caption and model: index=clip,caption=text.
     limit : Only the first N videos.
-    run : The only target's run. By default its name.
+    run : The name of the run, if there is one target. By default the target's name.
     model_url : The models' OpenAI-compatible server.
     serve : Start a server for each model, and stop it when the model is done.
     judge : As in `capeval judge`.

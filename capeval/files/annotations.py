@@ -84,7 +84,8 @@ def load_video_list(path: Path) -> tuple[Video, ...]:
     videos: tuple[_Listed, ...] = validated_records(_Listed, numbered_lines(file), file=file)
     found = tuple(video for video in videos if video.keep)
     if not found:
-        raise InputError(f"keeps none of its {counted(len(videos), 'video')}; see keep", file=file)
+        every = counted(len(videos), "video")
+        raise InputError(f"keeps none of its {every}; set keep to true in some", file=file)
     return found
 
 
@@ -335,7 +336,7 @@ class VideoFolder:
             return self.path / found[0]
         if found:
             named = ", ".join(sorted(map(str, found))[:3])
-            raise VideoError(f"{len(found)} files could be meant ({named})", file=self.path)
+            raise VideoError(f"{len(found)} files have this name ({named})", file=self.path)
         stem = normalize("NFC", asked.stem)
         other = self._by_name.get(stem, []) if asked.suffix.lower() in SUFFIXES else []
         hint = f"; there is {other[0]}" if other else ""

@@ -136,11 +136,11 @@ class FileTable:
         found = {name: self.find(name, mapped) for name in (*needed, *optional)}
         missing = [name for name in needed if found[name] is None]
         if missing:
-            near = nearest(missing[0], [*self.header])
             how = "" if mapped is None else f"; name it with --columns {missing[0]}=COLUMN"
             raise self.error(
-                f"has no column {listed(missing)}{near}{how}; it has "
+                f"has no column {listed(missing)}{how}; it has "
                 f"{listed(map(shown, self.header), _MOST_NAMED)}"
+                f"{nearest(missing[0], [*self.header])}"
             )
         return {name: column for name, column in found.items() if column is not None}
 

@@ -48,6 +48,7 @@ from capeval.text import Loss, counted, nearest, shown, storable
 
 DEFAULT_MODEL = "gpt-6-luna"
 """The cheapest of OpenAI's models without an announced end."""
+_PUBLISHED = "the published scores are by gpt-4o-2024-08-06"
 
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
 # Enough to judge with both the old and the new judge, and to review the result.
@@ -75,12 +76,12 @@ def default_judge(
         if not offline:
             raise UsageError(
                 "no judge is configured: set OPENAI_API_KEY, name a local server with --base-url "
-                "(--judge-url of `capeval eval`), or use the baseline that only compares words "
-                "with --judge lexical"
+                "(--judge-url of `capeval eval`), or use --judge lexical, the baseline that only "
+                "compares words"
             )
     if options.client is None and public_url(endpoint_url(options.base_url)) != DEFAULT_URL:
         return None, "the only model of this endpoint"
-    return DEFAULT_MODEL, "the default model; the published scores are by gpt-4o-2024-08-06"
+    return DEFAULT_MODEL, "the default"
 
 
 def entry_for(model: str, base_url: str) -> JudgeModel | None:
@@ -179,7 +180,8 @@ async def open_judge(
         opening = _opened(options, judge, key, keeps_replies=keeps_replies, server=server)
         async with opening as chat:
             asks = LLMJudge(chat, prompts, options.on_notice)
-            reasons = tuple(filter(None, (reason, chat.why_reasoning)))
+            published = _PUBLISHED if judge == DEFAULT_MODEL and reason else ""
+            reasons = tuple(filter(None, (reason, chat.why_reasoning, published)))
             yield OpenJudge(
                 *(asks, chat.asker.meter, asks.concurrency, prompts, reasons, chat.thinks),
                 running=chat.asker.running,
@@ -256,7 +258,7 @@ def _effort(reasoning: str | None, entry: JudgeModel | None) -> tuple[str | None
         return (None if reasoning == MODELS_OWN else reasoning), ""
     least = entry.least_effort if entry else None
     # With "none" a temperature is accepted; "minimal" leaves the least to chance.
-    why = "the lowest reasoning effort of this judge (--reasoning sets another)"
+    why = "its lowest reasoning effort (--reasoning sets another)"
     return least, why if least else ""
 
 

@@ -56,8 +56,9 @@ class JudgingOptions(EndpointOptions):
 
     Parameters
     ----------
-    judge : A chat model (docs/judging.md lists some); lexical, which only compares words; or a
-        judge of an installed package. By default gpt-6-luna, or the server's only model.
+    judge : A chat model, such as gpt-6-luna (docs/judging.md lists some); lexical, which only
+        compares words; or a judge of an installed package. By default gpt-6-luna, or the server's
+        only model; for the sample without a key, lexical.
     explain : Ask for reasons, which `capeval inspect` shows. This counts as another judge.
     reasoning : none, minimal, low, medium, high, xhigh, max, or default (the model's own). Each
         counts as another judge. By default the least, if known.
@@ -85,7 +86,8 @@ class RunOptions(JudgingOptions, ServeOptions, ModelOptions):
 
     Parameters
     ----------
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
+    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own; a captions file
+        needs it.
     run : The run that a captions file becomes. By default the file's name, without its ending.
     columns : Columns that are not called index, caption and model: index=clip,caption=text.
     replace_captions : Replace the run's captions with the file's; the old ones are kept.
@@ -131,7 +133,7 @@ class JudgeCommandOptions(RunOptions):
 
     targets: Sequence[FilePath] = option(
         (),
-        "Runs, or captions files. By default every run, or the sample.",
+        "Runs, or captions files. By default all your own runs, or the sample.",
         positional=True,
         metavar="RUN",
     )

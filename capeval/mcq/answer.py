@@ -53,11 +53,11 @@ class AnswerOptions(FramesOptions):
     frames : As in `capeval generate`. By default 16 for TOMATO, else what `capeval models` shows
         for the model.
     shuffle : Show the frames in random order (see --seed).
-    single : Show one frame: first, random (see --seed), or column:NAME, the questions' own.
+    single : Show one frame: first, random (see --seed), or column:NAME, the frame in that field.
     blind : Ask without the video.
     likelihood : Store each option's likelihood (local models).
     batch_size : Questions at a time on a GPU.
-    seed : Seeds random frames and samples.
+    seed : The seed of random frames and of shuffling.
     shard : Do part I of N; the last one merges all.
     """
 

@@ -77,7 +77,7 @@ class GradeOptions(EndpointOptions):
     responses : A run of `capeval mcq answer`, a responses.jsonl, a filled template of Video-MME,
         results of TOMATO's code, VLMEvalKit's predictions or lmms-eval's log.
     questions : The questions, to count missing responses; needed for lmms-eval's log.
-    model : The model's name. By default as in the responses.
+    model : The model's name. By default as the calls in the responses say.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.
     convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
@@ -268,7 +268,9 @@ class GradingSession(LongWork[Grades]):
 @command("mcq grade", "yes", "dry_run", "as_json", "form", "full", options=GradeOptions)
 @asynccontextmanager
 async def open_grading(o: GradeOptions, *, dry_run: bool = False) -> AsyncIterator[GradingSession]:
-    """Read answers from replies by a named strategy, and count the right ones: grades.json.
+    """Read answers from replies by a named strategy, and count the right ones.
+
+    A run gets a grades.json; for a file of responses, --out names it.
 
     A reply that yields no answer is wrong; a failed call is not counted. Tables show how many
     replies each rule decided, and how many were decided by chance.

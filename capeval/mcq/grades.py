@@ -189,6 +189,9 @@ class GradedRun(Grades):
 
 def read_graded_run(path: Path) -> GradedRun:
     """Read one grades.json; InputError if it is not one."""
+    if path.suffix == ".jsonl":
+        how = f"capeval mcq grade {path} --out grades.json"
+        raise InputError(f"has responses, not grades; to grade them: {how}", file=path)
     found = validated(Grades, parse_json(read_text(path), file=path), file=path, where="")
     return GradedRun.model_construct(path=path, **dict(found))
 
@@ -269,7 +272,7 @@ _STRATEGIES = [
     _ACCURACY,
     Column("Answered", kind=SHARE),
     Column("Of answered", kind=PERCENT),
-    *(Column(name, kind=COUNT) for name in ("Chance", "Unscored", "≠ exact")),
+    *(Column(name, kind=COUNT) for name in ("Guessed", "Unscored", "≠ exact")),
 ]
 _GROUPS = [
     _QUESTIONS,

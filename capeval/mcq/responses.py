@@ -176,9 +176,9 @@ def _predictions(
     rows = [*layout.records(source, on_notice)] if layout.reply else []
     if not any(layout.reply in one.fields for one in rows):
         raise InputError(
-            "has no responses; give JSON lines as `capeval mcq answer` writes them (a question's "
-            "fields and `reply`), a file of a benchmark's code, VLMEvalKit's predictions or "
-            "lmms-eval's log",
+            "has no responses; give JSON lines with benchmark, id, video, question, options, "
+            "answer and reply, as `capeval mcq answer` writes them, a file of a benchmark's code, "
+            "VLMEvalKit's predictions or lmms-eval's log",
             file=path,
         )
     replies = [one.fields.get(layout.reply) for one in rows]

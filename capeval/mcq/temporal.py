@@ -427,7 +427,7 @@ def _differences(
         )
     label = _label("single", runs["single"]) if "single" in runs else "random frame"
     if label != "random frame":
-        yield f"the single frame is the {label}; the TOMATO paper's measures are of a random one"
+        yield f"the TOMATO paper's measures are of a random frame; here it is: {label}"
 
 
 def _frame_set(one: GradedItem) -> list[str]:

@@ -59,7 +59,7 @@ class MetricsOptions(ChatOptions, ModelOptions):
     annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own.
     candidates : Captions of videos without annotations; their system is the model that all lines
         name, or the file's stem.
-    references : Reference captions, for --candidates.
+    references : Reference captions, for --candidates: JSON lines with index and references.
     columns : Columns that are not called index, caption and model: index=clip,caption=text.
     out : The file to write. By default metrics.jsonl in the run; with --candidates, in the working
         directory.

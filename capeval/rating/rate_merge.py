@@ -129,6 +129,8 @@ def check_key(
 
 def read_rated(path: Path, key: Mapping[str, KeyedItem]) -> RatedFile:
     """Return the labels of one rater; the order of the rows does not matter."""
+    if path.suffix == ".html":
+        raise InputError("is the raters' page; name the files that it exports", file=path)
     table = read_table(path)
     rows = table.typed(_Label)
     rater = rows[0].rater

@@ -122,7 +122,7 @@ def sample_sheet(
     ]
     by = "all runs" if each == len(systems) else f"at least {each} runs"
     if not possible:
-        raise UsageError(f"no video is captioned by {by}")
+        raise UsageError(f"no video is captioned by {by}; name fewer runs, or use --per-video")
     if videos is None:
         videos = min(DEFAULT_VIDEOS, len(possible))
     if not 1 <= videos <= len(possible):

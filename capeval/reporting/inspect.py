@@ -53,7 +53,7 @@ from capeval.show.table import (
     print_pages,
     text_of,
 )
-from capeval.text import counted, nearest, one_line, shown
+from capeval.text import counted, listed, nearest, one_line, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -320,7 +320,7 @@ def _event(event: EventView, card: VideoCard) -> str:
     text = f"{event.number}. {_TEXT.show(event.text)}"
     if card.status != "scored":
         return text
-    return f"{text} (matched by events: {', '.join(map(str, event.matched)) or 'none'})"
+    return f"{text} (matched by caption events: {', '.join(map(str, event.matched)) or 'none'})"
 
 
 def _element(one: ElementView, status: str) -> Row:
@@ -340,7 +340,7 @@ def _element(one: ElementView, status: str) -> Row:
 @command("inspect", "as_json")
 @takes(InspectOptions)
 def inspect(o: InspectOptions) -> VideoCard:
-    """Show why one video has its score: its caption, events, verdicts and repairs.
+    """Show why one video has its score: its caption, events and verdicts.
 
     Raises
     ------
@@ -349,6 +349,6 @@ def inspect(o: InspectOptions) -> VideoCard:
     """
     run = load_judged(o.run, runs=Path(o.runs), judge=o.judge, annotations=o.annotations)
     if o.index not in run.annotated:
-        hint = nearest(o.index, list(run.annotated))
+        hint = nearest(o.index, [*run.annotated]) or f"; it has {listed(run.annotated, 3)}"
         raise InputError(f"has no video {shown(o.index)}{hint}", file=run.annotations_path)
     return card_of(run, run.annotated[o.index])

@@ -48,7 +48,8 @@ class ProbeOptions(JudgingOptions):
     annotations : Annotations to build from, or 'sample' for the bundled ones.
     count : How many videos, or all if there are fewer.
     seed : The seed of videos and probes.
-    run : The probes' run. By default the annotations' stem.
+    run : The probes' run. By default the annotations' name, without its
+        ending.
     runs : The folder of this run, apart from other runs, so that no leaderboard ranks it.
     """
 

@@ -110,7 +110,7 @@ def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) ->
     metric.write_text("\n".join([*lines[:2], *lines[3:]]), encoding="utf-8")
     typed = ("--human", "human.csv", "--metric", "m=metric.csv")
     done = correlate(tmp_path, *typed)
-    message = "m: 9 of 10 matched; missing: v0 of s1"
+    message = "m: 9 of 10 rated captions have a score; missing: v0 of s1"
     assert done.code == 2
     assert done.err == (
         f"capeval: human.csv: {message}; leave such captions out with --missing drop\n"
@@ -191,7 +191,7 @@ def test_labels_of_captions_without_a_verdict_are_an_error_or_dropped(tmp_path: 
     # The last is not labelled in full, so that it has no score and only its labels are lost.
     path = labelled(tmp_path, {(v.index, "one"): "+0 +" for v in VIDEOS[:3]})
     path.write_text(path.read_text("utf-8") + "d,one,1.1,lack\nd,one,1.2,lack\n", "utf-8")
-    line = "judge: 3 of 4 matched; missing: d of one (unscored: no valid reply)"
+    line = "judge: 3 of 4 rated captions have a score; missing: d of one (unscored: no valid reply)"
     done = correlate(tmp_path, "--human", "human.csv")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
@@ -213,14 +213,14 @@ def test_labels_of_a_caption_that_was_replaced_are_an_error_or_dropped(tmp_path:
     captions = tmp_path / "runs" / "one" / "captions.jsonl"
     first, *others = captions.read_text("utf-8").splitlines(keepends=True)
     captions.write_text("".join([first.replace("A dog runs.", "A cat."), *others]), "utf-8")
-    line = "3 of 4 matched; missing: a of one (another caption of this video was rated)"
+    line = "have a score; missing: a of one (another caption of this video was rated)"
     for metric in ((), ("--metric", "judge=one")):
         done = correlate(tmp_path, "--human", "human.csv", *metric)
         assert (done.code, done.out) == (2, "")
         assert f"{line}; leave such captions out with --missing drop\n" in done.err
     result = found(tmp_path, "--human", "human.csv", "--missing", "drop")
     assert {*result["inputs"]["human"]["matched"].values()} == {3}
-    assert result["warnings"][0].endswith(f": {line}")
+    assert result["warnings"][0].endswith(f": 3 of 4 rated captions {line}")
     assert {t["n"] for t in result["elements"]["tables"] if t["by"] == "all"} == {9}
     captions.write_text(captions.read_text("utf-8").replace("A dog runs.", "A cat."), "utf-8")
     done = correlate(tmp_path, "--human", "human.csv", "--missing", "drop")

@@ -157,8 +157,8 @@ def test_a_video_is_found_with_or_without_its_suffix(
     [
         ("nothing", "has no video nothing"),
         ("a.webm", "has no video a.webm; there is a.mp4"),
-        ("d", "2 files could be meant (d.mov, d.mp4)"),
-        ("f", "2 files could be meant (film/f.avi, sport/f.avi)"),
+        ("d", "2 files have this name (d.mov, d.mp4)"),
+        ("f", "2 files have this name (film/f.avi, sport/f.avi)"),
         ("other/a", "has no video other/a"),
         (".h", "has no video .h"),
         ("../a.mp4", "leads out of the folder"),

@@ -55,7 +55,7 @@ def test_labels_of_elements_are_three_way_or_binary() -> None:
     [
         ("video_id,score\nv,1\nw,2\nv,3\n", [], "line 4: video_id, system: v is duplicated"),
         ("video_id,rater,score\nv,a,1\nv,a,2\n", [], "line 3: .*: v, a is duplicated"),
-        ("vidoe_id,score\nv,1\n", [], 'has no column video_id; did you mean "vidoe_id"'),
+        ("vidoe_id,score\nv,1\n", [], 'has no column video_id.*; did you mean "vidoe_id"'),
         ("video_id,score\nv,NA\n", [], 'no row has a rating in "score"'),
         ("video_id,score\n ,1\n", [], "line 2: video_id: is empty"),
         ("video_id,element_id,label\nv,1.1,entailed\n", [], 'line 2: label: .* mean "entailm'),

@@ -292,5 +292,6 @@ async def test_a_caption_is_judged_with_the_published_prompts(tmp_path: Path) ->
     assert isinstance(judged, Scored)
     assert judged.matches == (1, 2)
     assert judged.relations == (("entailment", "lack"), ("contradiction",))
+    assert "[{'id': 1, 'event': 'A man runs. He stops.'}, " in str(seen[1].messages[0]["content"])
     assert "'candidate_event': 'A man runs. He stops.'" in str(seen[2].messages[0]["content"])
     assert [request.schema for request in seen] == [None] * 3

@@ -66,7 +66,7 @@ def test_the_card_explains_the_score() -> None:
     for line in (
         "- match: repaired",
         "event 1 1 A dog \\x1b[31mruns.",
-        "(matched by events: 1, 2)",
+        "(matched by caption events: 1, 2)",
         "none 3 It is [b]late[/b].",
         "all 3 3 2 8 60.0 37.5 46.2",
     ):

@@ -87,7 +87,7 @@ def test_a_scatter_is_of_the_captions_with_a_rating_and_a_score() -> None:
     said = typed("plot", "types,scatter", "at-8", "failed", "--human", "human.csv")
     assert (said.code, written()) == (0, ["scatter.pdf", "types.pdf"])
     assert "failed: left out of scatter, no caption is scored" in said.err
-    assert "lexical-2:f1: 2 of 3 matched; missing: V3 of at-32" in said.err
+    assert "lexical-2:f1: 2 of 3 rated captions have a score; missing: V3 of at-32" in said.err
 
 
 def test_what_has_nothing_to_show_is_left_out_with_the_reason() -> None:
