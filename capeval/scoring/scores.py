@@ -352,6 +352,9 @@ def scores_headline(results: Mapping[str, Scores]) -> str:
 
     name, best = max(results.items(), key=value_of)
     runs = f"{thousands(len(results))} runs"
+    if len(results) > 1 and not any(scores.counts.scored for scores in results.values()):
+        captioned = sum(scores.counts.captioned for scores in results.values())
+        return f"none of {counted(captioned, 'caption')} of {runs} was scored."
     shown = percent(best.overall.all.f1.value)
     alike = sum(percent(scores.overall.all.f1.value) == shown for scores in results.values()) - 1
     several = highest_of(len(results), alike) if len(results) > 1 else ""

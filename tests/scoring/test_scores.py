@@ -131,6 +131,8 @@ def test_the_screen_is_the_golden_one_and_full_adds_tables() -> None:
     check_golden(GOLDEN, text)
     two = screen(RunScores(dict(list(results().items())[:2])), full=False)
     assert "the highest of 2 runs" in two
+    none = {"a": scores(VIDEOS, []), "b": scores(VIDEOS[:2], [], captioned=2)}
+    assert screen(RunScores(none)).startswith("none of 2 captions of 2 runs was scored.")
     full = screen(RunScores(results()))
     for what in ("domain", "number of events", "number of elements"):
         assert f"By {what}" not in text
