@@ -304,6 +304,7 @@ def test_a_broken_judge_fails_what_is_about_it_and_nothing_else(
 ) -> None:
     found = capeval.probe(judge=Broken(given))
     assert {kind for kind, one in found.kinds.items() if one.value != 1} == fails
+    assert found.headline().startswith("broken-1: all ") == (not fails)
     # Of kinds without a mistake, the one with the widest interval comes first.
     assert next(iter(found.kinds)) in (fails or {"reordered"})
     if given is obeys:
