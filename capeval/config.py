@@ -125,7 +125,7 @@ def config_file() -> Path:
         if not os.path.lexists(file):
             continue
         if up and file.lstat().st_uid not in (0, os.getuid()):
-            where = "run capeval in its folder, or put a capeval.toml of your own, even empty, here"
+            where = "run capeval in its folder, or create your own (even empty) capeval.toml here"
             raise InputError(f"belongs to another user; {where}", file=file)
         return file
     return Path(_NAME)
@@ -152,8 +152,8 @@ def read_config(file: Path, table: str) -> Mapping[str, Any]:
 def from_here(entry: Any, folder: Path, *, is_path: bool = False, is_output: bool = False) -> Any:
     """Return an entry of a file in `folder`, with its paths made absolute.
 
-    A text is a path if it begins as one or names a file there; if it `is_path`, also if it names a
-    folder; an `is_output` need not exist.
+    A text is a path if it begins with ./ or ../ or names a file there; with `is_path`, also a
+    folder; with `is_output`, always.
     """
     if isinstance(entry, dict):
         return {name: from_here(value, folder) for name, value in entry.items()}

@@ -5,7 +5,7 @@ Each becomes one line on stderr and an exit code.
     CapevalError
     ├── InputError              a file or a value in it is not valid             exit 2
     │   └── VideoError          a video yields no frames                         exit 2
-    ├── UsageError              options that do not fit together                 exit 2
+    ├── UsageError              an option or argument is wrong                   exit 2
     │   └── MissingExtra        an optional dependency is not installed          exit 2
     ├── RunLocked               another process is working on the same run       exit 2
     ├── EndpointError           a model endpoint did not give a usable reply
@@ -74,7 +74,7 @@ class VideoError(InputError):
 
 
 class UsageError(CapevalError):
-    """Options or arguments that do not fit together."""
+    """A wrong option, argument or combination of them."""
 
     exit_code = 2
 

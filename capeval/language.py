@@ -65,7 +65,7 @@ def normalised(text: str) -> str:
 # lists of English words.
 
 SEGMENTS_VERSION = 2
-"""Part of the hash of prompts: new rules divide captions otherwise, which changes the prompts."""
+"""Part of the hash of prompts: new rules divide captions differently, which changes prompts."""
 
 # Sizes are in characters; one of these counts as three, because a word has about two of them.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")

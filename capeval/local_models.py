@@ -190,7 +190,7 @@ def check_vocabulary(model: str, tokenizer: Any) -> None:
 
 @contextmanager
 def one_line_errors(model: str) -> Iterator[None]:
-    """Turn any error of transformers over a checkpoint into one line, and hide its messages."""
+    """Turn any error of transformers about a checkpoint into one line; hide its messages."""
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -221,7 +221,7 @@ def one_line_errors(model: str) -> Iterator[None]:
 
 _GIB = 2**30
 MEMORY_PER_WEIGHT = 1.15
-"""Weights, and what one video of 32 frames needs in addition: its cache and its activations."""
+"""Memory per byte of weights, with the cache and activations of a 32-frame video."""
 # A larger model is not run on a CPU unless requested: a caption would take minutes.
 _MOST_PARAMETERS_UNASKED = 1_000_000_000
 _NAMES = ("auto", "cuda", "mps", "cpu")
@@ -278,7 +278,7 @@ def place(
     """Return the placement of a model on the device of `one_device`; raises `UsageError`.
 
     `dtype` auto is bfloat16, on a CPU float32. With auto and cuda, a model that fits on no
-    single GPU is spread over all of them. `serve` starts a server of it, for the message.
+    single GPU is spread over all of them. `serve` is a command for the message.
     """
     import torch
 
@@ -301,7 +301,7 @@ def place(
     if len(devices) == 1 or needed > total:
         where = str(chosen) if len(devices) == 1 else f"{len(devices)} GPUs together"
         raise UsageError(
-            f"{model} needs {size.needed(precision)} on {where}, of which {total / _GIB:.1f} GiB "
+            f"{model} needs {size.needed(precision)} on {where}, and only {total / _GIB:.1f} GiB "
             f"are free; {_advice(serve)}"
         )
     room = {gpu: int((memory or 0) / MEMORY_PER_WEIGHT) for gpu, memory in enumerate(free)}
@@ -319,7 +319,7 @@ def check_spread(model: str, placement: Placement, parts: Mapping[str, Any]) -> 
 
 def _advice(serve: str | None) -> str:
     if serve:
-        return f"start a server of it where there is enough (`{serve}`) and name it with --base-url"
+        return f"serve it on a larger machine (`{serve}`), and name the server with --base-url"
     return "use larger or more GPUs, or a server that runs it (--base-url)"
 
 

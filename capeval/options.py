@@ -37,7 +37,7 @@ LIMITS, OUTPUT = "Limits", "Output"
 PANELS = (None, INPUTS, JUDGE, MODEL, FRAMES, LIMITS, OUTPUT)
 """The headings of the help, in their order; None is typer's own."""
 
-FRACTION = "Also a number: 0.01 means 1%, and 1 means one."
+FRACTION = "Also a number: 0.01 means 1%; 1 is one item."
 """What Python accepts besides the text of a number or a share."""
 
 Effort = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -61,8 +61,8 @@ class Option:
     method : the method that an object must have, if the type of the field names a protocol
     kind : the type that typer parses; by default the one that suits the type of the field
     metavar : what the help shows for the value
-    typed : False if the field is no option of the command
-    in_file : whether capeval.toml sets a field that is no option
+    typed : False if the command has no such option
+    in_file : whether capeval.toml can set an untyped field
     positional : True for an argument instead of an option
     commas : whether values may also be separated by commas
     panel : the heading of the help that lists it
@@ -103,7 +103,7 @@ def python_only(default: T, text: str = "", **details: Any) -> T:
 
 
 def in_file(default: T, text: str = "", **details: Any) -> T:
-    """Declare a field that Python and capeval.toml set, and no option."""
+    """Declare a field that only Python and capeval.toml can set."""
     return python_only(default, text, in_file=True, **details)
 
 
@@ -120,7 +120,7 @@ def listed(values: Sequence[str] | None, option: str) -> list[str]:
 
 
 def column_names(texts: Sequence[str]) -> dict[str, str]:
-    """Return the columns of --columns by capeval's names.
+    """Parse --columns into {capeval's name: column}.
 
     >>> column_names(["system=model", "score = MOS (1=bad)"])
     {'system': 'model', 'score': 'MOS (1=bad)'}
@@ -162,7 +162,7 @@ class CountOrShare:
 
     @classmethod
     def read(cls, value: str | float, option: str) -> "CountOrShare":
-        """Read `5` or `0.5%`, as given to `option`; numbers are an int or a fraction.
+        """Read `5` or `0.5%`, as given to `option`; int is a count, float a fraction.
 
         >>> CountOrShare.read("99.5%", "--min-coverage")
         CountOrShare(number=Decimal('99.5'), is_share=True)
@@ -221,7 +221,7 @@ human_option = functools.partial(
 )
 human_columns = functools.partial(
     columns_option,
-    "Columns that are named otherwise, capeval's name first: system=model,score=mos.",
+    "Columns with other names, capeval's name first: system=model,score=mos.",
 )
 frames_option = functools.partial(
     option,

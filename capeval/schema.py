@@ -37,7 +37,7 @@ class Frozen(BaseModel):
 def id_text(value: Any) -> Any:
     """Return an id as text in the Unicode form NFC; other values are returned unchanged.
 
-    A whole number is its digits: parquet and pandas store 12 as 12.0 where a cell is empty.
+    A whole number becomes its digits: pandas stores 12 as 12.0 beside an empty cell.
 
     >>> id_text(12), id_text(12.0), id_text("e\\u0301") == "\\xe9", id_text(1.5), id_text(True)
     ('12', '12', True, 1.5, True)
@@ -228,7 +228,7 @@ class Provenance(Frozen):
     fingerprints: tuple[str, ...] = ()
     left_off: tuple[str, ...] = ()
     baseline: bool | None = Field(None, strict=True, exclude_if=_is_none)
-    """The judge's own declaration; None in verdicts of other programs, which have none."""
+    """Whether the judge declares itself a baseline; None in verdicts of other programs."""
     endpoint: str | None = Field(None, exclude_if=_is_none)
     """The endpoint's name where one is configured; see `endpoint_name`."""
     reasoning: str | None = Field(None, exclude_if=_is_none)
@@ -411,8 +411,8 @@ def _fit_a_response(tags: Mapping[str, Tag]) -> Mapping[str, Tag]:
 class Question(Frozen):
     """A question with 2 to 26 options, of which one is right; its id is unique in its benchmark.
 
-    `video` may have folders, and a suffix. A line of responses.jsonl has the tags, the benchmark's
-    own fields, beside its own, so they cannot be called like a field of `Response`.
+    `video` may have folders and a suffix. Tags are the benchmark's own fields; responses.jsonl
+    stores them beside capeval's, so none may have the name of a field of `Response`.
     """
 
     id: Name

@@ -106,7 +106,7 @@ def listed(things: Iterable[object], limit: int = 5) -> str:
 
 
 def distinct(names: Sequence[str], *others: Sequence[str]) -> list[str]:
-    """Return names, each shared one as the first of `others` in which all become distinct.
+    """Return names, with shared ones from the first of `others` that makes all distinct.
 
     >>> distinct(["a", "a", "b"], ["a/x", "a/y", "b/x"])
     ['a/x', 'a/y', 'b']

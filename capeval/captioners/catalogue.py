@@ -184,7 +184,7 @@ def _entry(file: Path, name: str, table: Mapping[str, Any]) -> ModelEntry:
     entry = validated(ModelEntry, {**table, "name": name}, file=file, where=where)
     needed = {"transformers": "hub", "server": "serve", "none": "note"}.get(entry.reached)
     if "name" in table:
-        field, problem = "name", "is the name in the table's heading; 'hub' names the weights"
+        field, problem = "name", "is the table's heading; omit it ('hub' names the weights)"
     elif entry.reached not in _REACHED and entry.reached not in BACKENDS:
         known = [*_REACHED, *BACKENDS.names()[len(BACKENDS.packaged) :]]
         problem = f"{shown(entry.reached)} is unknown; one of {', '.join(known)}"
@@ -292,7 +292,7 @@ class ListedModels(list[ModelEntry], Result):
         if any(entry.paper for entry in chosen):
             notes.append("* in the TUNA paper, with the frames of its table 7.")
         notes += [
-            "Memory is an estimate: the parameters in bf16 plus 20%, and 2 GiB.",
+            "Memory is an estimate: the parameters in bf16 plus 15%.",
             "`capeval models NAME` shows how a model is run.",
         ]
         return [Page([Table("", _COLUMNS, rows)], notes=notes)]

@@ -32,7 +32,7 @@ class CaptionerOptions(ServeOptions, ModelOptions):
         server's name for it.
     base_url : An OpenAI-compatible server.
     max_new_tokens : The longest reply, in tokens. By default 1024 for most models.
-    temperature : Above 0, replies are sampled. By default 0.
+    temperature : Above 0, replies are sampled. By default 0 for most models.
     batch_size : Videos at a time on a GPU.
     device : cuda, cuda:1, mps or cpu. By default the best.
     seed : The seed of sampling, for models that run in this process.

@@ -128,7 +128,7 @@ class StoredResult(Result):
         run, labels, usage = self.run.name, self.labels, self.usage
         shard = f" (shard {self.shard})" if self.shard else ""
         done = self.asked - len(self.left)
-        new = f", {self.new:,} of them now" if self.new < done else ""
+        new = f", {self.new:,} of them new" if self.new < done else ""
         lines = [f"{run}{shard}: {labels.done} {done:,}/{self.asked:,}{new}"]
         for warning, count in list(self.warnings.items())[:5]:
             lines.append(f"{run}: {counted(count, *self.replies)} with a warning: {warning}")

@@ -63,7 +63,7 @@ class BatchSize:
 
 
 class TransformersCaptioner:
-    """A video-language model of transformers, decoding greedily on one device.
+    """A video-language model of transformers; it samples above temperature 0.
 
     In bfloat16 a caption can depend on its batch, so each records it. When memory runs out the
     batch is halved, down to one video, which is then left uncaptioned.
@@ -169,7 +169,7 @@ class TransformersCaptioner:
             # Beyond its context a model still writes text, but not about the video.
             frames = max(len(request.frames) for request in requests)
             raise _Refused(
-                f"its {frames} frames and the prompt make {tokens} tokens, and "
+                f"its {frames} frames and the prompt make {tokens} tokens, but "
                 f"the model reads {loaded.context}: take fewer frames"
             )
 

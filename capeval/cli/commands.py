@@ -138,7 +138,7 @@ class SharedOptions:
 
     Parameters
     ----------
-    max_failed : Exit with 0 although up to this many fail: a number, or a share such as 1%.
+    max_failed : Exit with 0 if at most this many fail: a number, or a share such as 1%.
     yes : Spend more than $1 without asking.
     dry_run : Show what is left to do and its cost, and stop.
     as_json : Print the whole result as JSON.

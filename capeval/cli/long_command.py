@@ -246,8 +246,8 @@ def _cost(work: LongWork[Any], expected: WorkEstimate) -> str:
 
 def _add_price(model: str) -> str:
     return (
-        f'to add it, write [prices."{model}"] with input = and output =, in US dollars per million '
-        "tokens, into capeval.toml"
+        f'add [prices."{model}"] to capeval.toml, with input = and output =, in US dollars per '
+        "million tokens"
     )
 
 

@@ -83,7 +83,7 @@ def _statistics(found: SetCheck) -> Page:
         "",
         columns("Group", ("Videos", COUNT), *((name, _MEAN) for name in _MEANS)),
         note="Means per video; tokens are words and punctuation marks of the events."
-        + ("" if found.total.timed else " Seconds: with --videos."),
+        + ("" if found.total.timed else " Seconds need --videos."),
     )
     for name, group in _groups(found).items():
         sizes.rows.append([name, *group.means().values()])

@@ -64,8 +64,8 @@ class EvaluateOptions:
     Parameters
     ----------
     targets : Models as `capeval generate --model` takes them, runs, or captions files.
-    annotations : Annotations: a file, 'tuna' or 'sample'. By default the run's own; for a model,
-        the sample; a captions file needs it.
+    annotations : Annotations: a file, 'tuna' or 'sample'; a captions file needs them. By default
+        the run's own; for a model, the sample.
     videos : The folder of the videos. By default videos/ next to the annotations.
     columns : Columns that are not called index, caption and model: index=clip,caption=text.
     limit : Only the first N videos.
@@ -74,7 +74,7 @@ class EvaluateOptions:
     serve : Start a server for each model, and stop it when the model is done.
     judge : As in `capeval judge`.
     judge_url : The judge's OpenAI-compatible server.
-    judge_serve : Start the judge's server after the captions, then end it.
+    judge_serve : Start the judge's server after captioning, then stop it.
     max_cost : Spend at most this in all, without asking.
     generating : Further arguments of `capeval.generate`.
     judging : Further arguments of `capeval.judge`.
@@ -375,10 +375,10 @@ async def open_evaluating(
     steps = [step for target in o.targets for step in _steps(target, generating, judging)]
     targets = [step.target for step in steps]
     if o.run is not None and [target.name for target in targets] != [o.run]:
-        raise UsageError("--run names the run of one model or captions file; name it alone")
+        raise UsageError("--run is for one model or captions file; name only one")
     name, count = Counter(target.name for target in targets).most_common(1)[0]
     if count > 1:
-        raise UsageError(f"{count} of the arguments are the run {name!r}")
+        raise UsageError(f"{count} arguments name the run {name!r}")
     async with open_judging(judging, targets, offline=dry_run) as session:
         yield EvaluatingSession(o, steps, session, dry_run=dry_run)
 
@@ -414,7 +414,7 @@ def _steps(target: FilePath, generating: GenerateOptions, judging: RunOptions) -
         entry = choose_model(model)
     except UsageError as error:
         if not found:
-            raise UsageError(f"{why}; nor is it a model: {error}") from None
+            raise UsageError(f"{why}; not a model either: {error}") from None
     made = RunFolder(found[0].path).read_manifest().get("generation") if found else None
     writer = made.get("model") if isinstance(made, dict) else None
     if entry is None or (found and writer != entry.name):
@@ -448,9 +448,9 @@ def eval_command(
 ) -> AbstractAsyncContextManager[EvaluatingSession]:
     """Generate, judge, score and report, in one command.
 
-    A MODEL is what `capeval generate --model` takes, a run, or a captions file. Only models
-    generate captions. Run the same command again to resume; --dry-run shows each step and the cost
-    of all.
+    A MODEL is what `capeval generate --model` takes, a run, or a captions file. Captions are
+    generated only for models. Run the same command again to resume; --dry-run shows each step and
+    the cost of all.
 
     Set further options of `capeval generate`, `judge` and `report` in capeval.toml.
     """

@@ -188,7 +188,7 @@ def _downloaded(pattern: str) -> Path:
             return Path(folder)
     raise InputError(
         f"cannot be downloaded: get {pattern} from https://huggingface.co/datasets/{DATASET} "
-        f"yourself, and name their folder instead of 'tuna' ({problem})",
+        f"yourself, and name the folder instead of 'tuna' ({problem})",
         file=DATASET,
     )
 

@@ -133,8 +133,8 @@ def _usable(file: Path, records: Records) -> CaptionsFile:
         if isinstance(text, str):
             if text.strip() in _BROKEN_FORMULAS:
                 raise InputError(
-                    f"{text.strip()} is a formula to the spreadsheet program; give the captions as "
-                    "JSON lines, or as text",
+                    f"{text.strip()} is a spreadsheet program's error; save the captions as JSON "
+                    "lines or text",
                     file=file,
                     where=place,
                     field="caption",
@@ -433,9 +433,9 @@ def check_known(
     file: Path | str,
     ignore_unknown: bool = False,
 ) -> None:
-    """Raise `InputError` if captions have an index that others, given as --OPTION, lack.
+    """Raise `InputError` if an index of captions is not in `known`, given as --OPTION.
 
-    With `ignore_unknown`, only if all of them do.
+    With `ignore_unknown`, only if none is.
     """
     unknown = [index for index in captions if index not in known]
     if not unknown:
@@ -443,7 +443,7 @@ def check_known(
     hint = hint_of(look_alike(unknown, known))
     if len(unknown) == len(captions):
         raise InputError(
-            f"no caption is known to the {option} (captions: {shown(unknown[0])}…; {option}: "
+            f"no caption is in the {option} (captions: {shown(unknown[0])}…; {option}: "
             f"{shown(next(iter(known)))}…)"
             + (hint or f"; name the matching --{option}, or the columns with --columns index=…"),
             file=file,
@@ -452,7 +452,7 @@ def check_known(
         more = f" ({len(unknown)} captions)" if len(unknown) > 1 else ""
         hint = hint or f"{nearest(unknown[0], list(known))}; correct it"
         raise InputError(
-            f"is unknown to the {option}{more}{hint}, or skip such captions: judge "
+            f"is not in the {option}{more}{hint}, or skip such captions: judge "
             "--ignore-unknown, or ignore_unknown in capeval.toml",
             file=file,
             where=f"index {shown(unknown[0])}",

@@ -112,7 +112,7 @@ def _no_constant(name: str) -> Any:
 def parse_json(text: str, *, file: Path, line: int = 1, nan: bool = False) -> Any:
     """Parse strict JSON, without duplicated keys; `line` is where `text` starts in the file.
 
-    NaN, which is no JSON, is refused, or None if `nan`.
+    NaN, not JSON, is refused; with `nan` it is None.
     """
     try:
         return json.loads(
@@ -169,7 +169,7 @@ def json_values(
     nan: bool = False,
     on_fault: OnFault | None = None,
 ) -> tuple[Records, Any]:
-    """Return the records of JSON or of JSON lines, and JSON that is not JSON lines as a whole.
+    """Return the records of JSON or JSON lines, and the whole value (None for JSON lines).
 
     The first line decides. `text` replaces the file's own.
     """
@@ -264,7 +264,7 @@ def validated_records(
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the search for cycles, which takes up to half of the time of loading many records."""
+    """Pause garbage collection, which takes up to half the time of loading many records."""
     was = gc.isenabled()
     gc.disable()
     try:

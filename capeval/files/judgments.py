@@ -58,7 +58,7 @@ def judgment_line(judgment: Judgment) -> dict[str, Any]:
 def unknown_video(index: str, known: Collection[str], *, file: Path) -> InputError:
     """Return the error about a verdict on a video that is not annotated."""
     return InputError(
-        f"is unknown to the annotations{nearest(index, list(known))}; "
+        f"is not in the annotations{nearest(index, list(known))}; "
         "name the matching --annotations, or set ignore_unknown in capeval.toml to skip it",
         file=file,
         where=f"index {shown(index)}",
@@ -86,7 +86,7 @@ def judgment_lines(path: Path, data: bytes | None = None) -> Iterator[Judgment]:
     for _, value in numbered_lines(path, data):
         if isinstance(value, dict) and "status" not in value:
             raise InputError(
-                "has no judgments (they have a status); name a judgments.jsonl, a judged run, "
+                "has no judgments (lines with a status); name a judgments.jsonl, a judged run, "
                 "or a TUNA result file",
                 file=path,
             )

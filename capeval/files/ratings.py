@@ -179,7 +179,7 @@ def load_human(
     if table.find("element_id", mapped) and table.find("label", mapped):
         if metric_columns:
             raise table.error(
-                "has labels of elements; a metric can be a column of ratings of captions only"
+                "has labels of elements; only a file with ratings can have columns of metrics"
             )
         return _labels(table, mapped, missing)
     warnings: list[str] = []
@@ -223,7 +223,7 @@ def _check_mapped(mapped: Mapping[str, str]) -> None:
     for role in mapped:
         if role not in ROLES and not _HUMAN.fullmatch(role):
             raise UsageError(
-                f"--columns: {shown(role)} is not a column that capeval reads; one of "
+                f"--columns: {shown(role)} is not a column that capeval reads; name "
                 f"{', '.join(ROLES)}, human, human_2, … as in system=COLUMN{nearest(role, ROLES)}"
             )
     for name, times in Counter(mapped.values()).items():

@@ -166,7 +166,7 @@ class FileTable:
     def check_whole(self, column: str) -> None:
         """Refuse a column of ids that a spreadsheet program has turned into other numbers."""
         if column in self.fractions:
-            what = "has numbers or dates, and 1.10 became 1.1; format the column as text"
+            what = "has numbers or dates (1.10 becomes 1.1); format the column as text"
             raise self.error(what, column=column)
 
     def numbers(self, column: str) -> NDArray[np.float64]:
@@ -246,7 +246,7 @@ def ignored_columns(file: Path, header: Sequence[str], read: Iterable[str]) -> t
     """Return a notice of the unused columns of a file, if any."""
     rest = [shown(name) for name in header if name not in {*read}]
     noun = "column" if len(rest) == 1 else "columns"
-    return (f"{file}: ignores the {noun} {listed(rest, _MOST_NAMED)}",) if rest else ()
+    return (f"{file}: ignored {noun}: {listed(rest, _MOST_NAMED)}",) if rest else ()
 
 
 def folded(name: str) -> str:
@@ -379,7 +379,7 @@ def _of_rows(path: Path, rows: Sequence[Sequence[str]], places: Sequence[str]) -
 def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f"has two columns {shown(twice[0])}; rename one", file=path)
+        raise InputError(f"has two columns named {shown(twice[0])}; rename one", file=path)
 
 
 def _of_parquet(path: Path, data: bytes) -> FileTable:

@@ -64,8 +64,8 @@ QUESTION_FAILURES = (ReplyError, RequestRefused, RetriesExhausted)
 class Asker:
     """Asks a client through a cache and counts on a meter.
 
-    The `endpoint`'s list of models identifies a model's weights. The endpoint gets a small call
-    before the first with a model, an effort and settings of a video, so that a cached run needs
+    The `endpoint`'s list of models identifies a model's weights. A small test call
+    precedes the first call with each model, effort and video settings; a cached run needs
     none.
     """
 
@@ -104,7 +104,7 @@ class Asker:
             yield is_needed
 
     async def weights(self, model: str) -> str:
-        """Return what the endpoint says of a model's weights, empty if nothing; asked once.
+        """Return the endpoint's description of a model's weights, or ""; it is asked once.
 
         If it cannot be asked, its last answer is used: stored replies are found by it, and new
         ones, which may be from other weights, are refused.
@@ -135,8 +135,8 @@ class Asker:
         """Return a notice for each model with reused replies that other weights may have given."""
         return [
             f"{self.base_url} does not say which weights {model} has: "
-            f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest of "
-            f"{min(days)}; if the weights are others now, delete the file that `capeval cache` "
+            f"{counted(len(days), 'reply', 'replies')} came from the cache, the oldest on "
+            f"{min(days)}; if the weights have changed, delete the file that `capeval cache` "
             "shows, remove these results and repeat the command"
             for model, days in self._reused.items()
         ]
@@ -315,7 +315,7 @@ async def open_asker(
     """Open an endpoint with the cache of its replies, the user's prices and a cap on the cost.
 
     Its address is that of the options, unless `base_url` is another; a `server` is started later.
-    Their client replaces the connection. Raises `InputError` where the user's prices are wrong.
+    A client in the options replaces it. Raises `InputError` where the user's prices are wrong.
     """
     base_url = endpoint_url(base_url or o.base_url)
     meter = Meter(prices=read_prices(config_file()), cap=o.max_cost)
@@ -486,7 +486,7 @@ _CERTAIN = ("root", "digest")
 
 
 def weights_of(payload: Mapping[str, Any], model: str) -> Weights:
-    """Return a model's weights according to a list of models; a sole model has any name.
+    """Return a model's weights in a list of models; the name of a sole model is ignored.
 
     Entries of one name that differ, as a router of several servers lists them, say nothing.
 

@@ -205,7 +205,7 @@ class ReplyCache:
                 self.path.replace(aside)
                 for path in self._files():
                     path.unlink(missing_ok=True)
-            begun = f"it is now {aside.name}, and a new one is begun"
+            begun = f"renamed to {aside.name}, and a new one is used"
             self._report(f"cannot be used ({error}): {begun}; its replies are paid for again")
         return None
 

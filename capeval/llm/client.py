@@ -72,8 +72,8 @@ _CONNECTION_ADVICE = (
         "certificate_verify_failed",
         "to trust its certificate, set SSL_CERT_FILE to a file with it or with its authority's",
     ),
-    ("ssl", "does the address begin with http:// and not https://?"),
-    ("server disconnected", "is it still starting, or does its address begin with https://?"),
+    ("ssl", "must the address begin with http:// and not https://?"),
+    ("server disconnected", "is it still starting, or must its address begin with https://?"),
 )
 SLOW_ADVICE = (
     "fewer calls are made at a time now; if that is not enough, raise timeout in capeval.toml, or "
@@ -244,7 +244,7 @@ class OpenAIChatClient:
             if failure.status in SERVER_FAULTS:
                 with suppress(CallFailed):
                     reply = await self._attempt(replace(request, schema=None))
-                    why = Loss(f"{model} fails with response_format; going on without ({failure})")
+                    why = Loss(f"{model} fails with response_format, now omitted ({failure})")
                     plan, both = self._plan(request), ("response_format",) * 2
                     self._change(request, plan, replace(plan, refused=plan.refused + both), why)
                     return reply
@@ -360,7 +360,7 @@ class OpenAIChatClient:
                     parameter=parameter,
                 )
                 if parameter is not None:
-                    why = f"{request.model} does not take {parameter}; going on without ({failure})"
+                    why = f"{request.model} rejects {parameter}, which is now omitted ({failure})"
                     fewer = replace(plan, refused=(*plan.refused, parameter))
                     self._change(request, plan, fewer, Loss(why))
                     continue
@@ -423,7 +423,7 @@ class OpenAIChatClient:
         if failure.about_model and model:
             return f"{url} does not know the model {model} ({failure})"
         if 300 <= status < 400:
-            return f"{url} redirects elsewhere ({failure}): give that as the base URL"
+            return f"{url} redirects ({failure}): use the address it redirects to"
         if status in {404, 405, 410} or (status < 300 and failure.action == "wait"):
             return (
                 f"{url} did not answer as an OpenAI-compatible endpoint ({failure}); "
@@ -512,7 +512,7 @@ class AdaptiveLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[int]:
-        """Wait for a turn, and keep it for the block, which reports its end with the number."""
+        """Wait for a turn and hold it for the block; report its end with the yielded number."""
         call = object()
         await self._places.acquire_on_behalf_of(call)
         try:

@@ -47,7 +47,7 @@ class JudgeModel(BaseModel):
     `shutdown` is the first day without the model, and `replacement` what its provider recommends
     instead. `temperature` is accepted, refused, or refused "unless reasoning" is switched off;
     `efforts` are the values of `reasoning_effort` that it accepts, and `default_effort` is the one
-    without a value. `serve` is the command line that serves open weights; without one, the entry
+    if none is sent. `serve` is the command line that serves open weights; without one, the entry
     is about api.openai.com.
     """
 
@@ -212,7 +212,7 @@ def _read(path: Path, table: str, kind: type[EntryT]) -> dict[str, EntryT]:
 class Meter:
     """Counts tokens and US dollars of real calls, and calls that the cache answered.
 
-    With a `cap` in US dollars, no call is admitted that would exceed it by the mean cost of earlier
+    With a `cap` in US dollars, no call is admitted that would exceed it at the mean cost of earlier
     calls; the short test call does not count. `guessed` calls reported no tokens, so their cost is
     estimated; `too_long` ones do not fit the model's context.
     """
@@ -282,7 +282,7 @@ class Meter:
         if price is None:
             raise UsageError(
                 f"a cost cap needs the price of {request.model}: "
-                f'write [prices."{request.model}"] with input = and output = into capeval.toml'
+                f'add [prices."{request.model}"] to capeval.toml, with input = and output ='
             )
         output = min(request.max_tokens, GUESSED_OUTPUT_TOKENS)
         first = price.cost(Usage(input_tokens=_input_tokens(request), output_tokens=output))
@@ -301,7 +301,7 @@ class Meter:
             await self._ended.wait()
 
     def room_for(self, count: int, cost: float | None) -> Callable[[int], bool]:
-        """Return whether one more item may be begun beside n others; `count` items cost `cost`."""
+        """Return a test whether one more item may start beside n; `count` items cost `cost`."""
         each = (cost or 0.0) / max(count, 1)
         return lambda begun: self.cap is None or self.spent + (begun + 1) * each <= self.cap
 

@@ -55,7 +55,7 @@ class ChatRequest:
 
     `messages` are `{"role", "content"}`, the content text or a list of parts; `max_tokens` counts
     the visible reply; `repeat` is sent as `seed`, `reasoning` as `reasoning_effort`, and `media` as
-    `media_io_kwargs`, by which vLLM reads a video; these two are never left off. With a `scope`,
+    `media_io_kwargs`, by which vLLM reads a video; the last two are always sent. With a `scope`,
     only replies to requests of the same scope are reused.
     """
 

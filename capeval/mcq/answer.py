@@ -183,7 +183,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
     if options.subtitles is None:
         return None
     if options.blind:
-        raise UsageError("--blind shows no frames, and --subtitles are shown for frames")
+        raise UsageError("--blind shows no frames, so it excludes --subtitles")
     without = sorted({q.benchmark for q in chosen} & {"tuna", "tomato"})
     if without:
         raise UsageError(
@@ -196,7 +196,7 @@ def _subtitles(options: AnswerOptions, chosen: tuple[Question, ...]) -> Subtitle
     lacking = [video for video in videos if not files.of(video)]
     if len(lacking) == len(videos):
         raise UsageError(
-            f"--subtitles: {files.path} has none of {counted(len(videos), 'video')}, "
+            f"--subtitles: {files.path} has none for {counted(len(videos), 'video')}, "
             f"such as {videos[0]}"
         )
     if lacking:

@@ -80,7 +80,7 @@ class GradeOptions(EndpointOptions):
     model : The model's name. By default as the calls in the responses say.
     select : How replies become answers: exact, exact+random, exact+llm, likelihood-symbol, tomato
         and others, or all of them. By default exact.
-    convention : Grade as the code of tuna, tomato or video-mme does; --select overrides how.
+    convention : Grade like tuna's, tomato's or video-mme's code; --select sets the strategy.
     by : Tags to group by. By default the benchmark's.
     llm : A chat model that reads replies, for exact+llm and tomato.
     progress : Receives the status after every reply that the chat model reads.
@@ -198,7 +198,7 @@ class GradingSession(LongWork[Grades]):
     async def prepare(self, _: Locks) -> WorkEstimate:
         usage = self._reading.expected() if self._reading else Usage()
         replies = counted(len(self._todo), "reply", "replies")
-        lines = [f"{replies} that rules do not read, for {self.model or 'a model'}"]
+        lines = [f"{replies} that no rule can read, for {self.model or 'a model'}"]
         return self.estimate(usage, lines, {"replies": len(self._todo)})
 
     async def results(self, progress: Progress | None = None) -> AsyncIterator[Done[Grades]]:
@@ -307,8 +307,8 @@ def _in_set(
         if (question.options, question.answer) != (one.options, one.answer):
             raise UsageError(
                 f"--questions: the options or the answer of {shown(one.id)} differ from its "
-                "response; answer the new questions (`capeval mcq answer` repeats no call that it "
-                "has), or omit --questions"
+                "response; answer the new questions (`capeval mcq answer` repeats no finished "
+                "call), or omit --questions"
             )
         found.append(one)
     if not found:

@@ -100,7 +100,7 @@ class GradedItem:
 class Grades(Result, Frozen):
     """The accuracy of one model's responses: `grades.json`.
 
-    `changes` has by flag the accuracy where it is true divided by that where it is false, minus 1;
+    `changes` maps a flag to the accuracy where it is true divided by that where false, minus 1;
     `decided_by` the number of replies by rule; `strategies` the grades by every strategy with
     `--select all`.
     """
@@ -317,8 +317,8 @@ def _strategies(found: Grades) -> Table:
             for one in sides
         ]
     note = (
-        "Accuracy in percent, over all replies. Chance: answers chosen at random. ≠ exact: replies "
-        "that exact reads otherwise."
+        "Accuracy in percent, over all replies. Guessed: chosen at random. ≠ exact: replies that "
+        "exact reads differently."
     )
     return Table("Strategies", _STRATEGIES, rows, note)
 

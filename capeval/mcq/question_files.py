@@ -24,7 +24,7 @@ from capeval.files.jsonl import json_object, json_values, lines_hash, validated
 from capeval.files.tables import Name, table_or_json
 from capeval.options import Notices, ignore
 from capeval.schema import OPTION_LETTERS, Question, Tag, Text
-from capeval.text import complaint, counted, listed, nearest, shown
+from capeval.text import complaint, listed, nearest, shown
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -367,8 +367,8 @@ def _of_tomato(source: QuestionFile, on_notice: Notices) -> Iterator[QuestionRec
             raise InputError(message, file=source.file)
         if lacking:
             on_notice(
-                f"{source.file}: has {counted(total - len(lacking), 'file')} of TOMATO's "
-                f"{total}; without {listed(lacking, total)}"
+                f"{source.file}: has {total - len(lacking)} of TOMATO's {total} files; missing: "
+                f"{listed(lacking, total)}"
             )
         present = [source.file / name for name in _TOMATO_FILES if name not in lacking]
         sources = [read_source(file, on_notice) for file in present]

@@ -1,8 +1,7 @@
 """Find and load the responses to grade: responses.jsonl, or the files of benchmarks' own code.
 
-A name means a run in `runs/mcq/BENCHMARK/`, as in every command (`capeval.runs.resolve`). A run has
-the same name as the runs of its model on other benchmarks, so a name that several of them have must
-be given as a path.
+A name means a run in `runs/mcq/BENCHMARK/`, as in every command (`capeval.runs.resolve`). Runs of
+one model on several benchmarks share a name, which must then be given as a path.
 
 TOMATO's files are `REASONING_TYPE+DEMONSTRATION_TYPE/FRAMES/MODEL.jsonl`, with lines of `{"id",
 "question", "response", "all_choices", "index2ans", "gt"}`. The number of a question restarts for

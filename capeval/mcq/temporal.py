@@ -109,7 +109,7 @@ FEWEST_QUESTIONS = 20
 class MeasureResult(Frozen):
     """One measure of some questions, as a fraction, with its 95% interval over videos.
 
-    `upper` and `lower` of the `questions` scored in both runs are answered correctly by each.
+    Of the `questions` scored in both runs, the two answer `upper` and `lower` correctly.
     """
 
     value: float | None
@@ -360,7 +360,7 @@ def _compared(runs: Mapping[Role, GradedRun], o: McqTemporalOptions) -> Temporal
             known = questions.setdefault(key, one)
             if (known.video, known.answer) != (one.video, one.answer):
                 raise InputError(
-                    f"question {one.id} has another video or answer than in the other runs",
+                    f"question {one.id} has a different video or answer in the other runs",
                     file=runs[role].path,
                 )
     first = next(iter(runs.values()))
@@ -427,7 +427,7 @@ def _differences(
         )
     label = _label("single", runs["single"]) if "single" in runs else "random frame"
     if label != "random frame":
-        yield f"the TOMATO paper's measures are of a random frame; here it is: {label}"
+        yield f"the TOMATO paper uses a random frame; this run: {label}"
 
 
 def _frame_set(one: GradedItem) -> list[str]:

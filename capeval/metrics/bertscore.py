@@ -55,7 +55,7 @@ class BERTScoreSettings(Settings):
     """The model that compares texts, from the hub or a folder, and its number of layers.
 
     With `idf`, tokens are weighted by their inverse document frequency in the references. `rescale`
-    is the language of the authors' baseline of the model, such as "en", or a file. Captions are
+    is the language of the authors' baseline of the model, such as "en", or a file. Values are
     written after each batch.
     """
 

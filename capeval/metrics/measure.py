@@ -117,7 +117,7 @@ class Measured:
             yield f"{name}: scored by {counts}."
         for output, summary in (pair for one in self.results for pair in one.summaries.items()):
             if count := summary.undefined:
-                yield f"{name}: {output} leaves out {count:,} captions, for which it is undefined."
+                yield f"{name}: {output} is undefined for {counted(count, 'caption')}, left out."
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -176,7 +176,7 @@ class MetricTable(tuple[Measured, ...], Result):
             notes += one.notes()
         groups = [found for result in results if (found := _table_of_groups(result)).rows]
         if groups and len(self) > 1:
-            notes.append("Values of each group: --json, or measure one system.")
+            notes.append("By group: use --json, or measure one system.")
             groups = []
         signatures = [*dict.fromkeys(result.metric.signature for result in results)]
         return [Page([table, *groups], notes=notes, signatures=signatures)]
@@ -352,8 +352,8 @@ class Measuring(LongWork[Measured]):
             planned = [(work, work.plan()) for work in works]
             for metric, (_, plan) in zip(self.metrics, planned, strict=True):
                 for changed, count in plan.stale.items():
-                    what = f"{counted(count, 'outdated value')} of {metric.name}"
-                    why = f"(the {changed} changed) removed"
+                    what = f"removed {counted(count, 'outdated value')} of {metric.name}"
+                    why = f"(the {changed} changed)"
                     o.on_notice(Loss(f"{captions.name}: {what} {why}"))
                 count = len(plan.todo)
                 todo.setdefault(captions.name, {})[metric.name] = count

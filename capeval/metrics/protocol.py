@@ -31,7 +31,7 @@ from capeval.text import complaint, one_line
 from capeval.version import __version__
 
 Number = Annotated[float, Strict(), AllowInfNan(False)]
-"""A value: neither infinite nor a text of digits."""
+"""A finite number; digits as text are refused."""
 
 
 class Settings(BaseModel):
@@ -158,7 +158,7 @@ class Metric(ABC):
     form: ClassVar[type[Settings]] = Settings
     """The settings that `[metrics.NAME]` of `capeval.toml` may have."""
     chosen: Settings
-    """The settings that it has."""
+    """The settings in use."""
     uses_chat: ClassVar[bool] = False
     uses_references: ClassVar[bool] = True
     """Whether it needs references."""

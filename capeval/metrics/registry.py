@@ -1,4 +1,4 @@
-"""The registry of metrics, `--metric NAME`, and the controls, which need nothing."""
+"""The registry of metrics, `--metric NAME`, and the controls, which need no model."""
 
 from __future__ import annotations
 

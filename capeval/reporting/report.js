@@ -326,7 +326,7 @@ function arithmetic(video, run) {
   } else {
     const why = { unscored: `Unscored: ${reason}`, unjudged: "This caption has no verdict yet." };
     if (why[status]) box.append(text("p", why[status], "why"));
-    box.append(soft("Not scored: it enters no mean."));
+    box.append(soft("Not scored: not in any mean."));
   }
   if (notes.length)
     box.append(make("div", { class: "notes" }, make("p", {}, "Notes:"),
@@ -559,7 +559,7 @@ function fillCard(video) {
     watch(video),
     make("div", { class: "results" }, runs.map((run) => arithmetic(video, run))), matching);
   if (others.length)
-    at("card").append(make("details", {}, make("summary", {}, "Captions of the runs between"),
+    at("card").append(make("details", {}, make("summary", {}, "Captions of the other runs"),
       make("div", { class: "results" }, others.map((run) => captionOf(video, run)))));
   connect();
 }

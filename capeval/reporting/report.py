@@ -236,8 +236,8 @@ def _urls(files: Mapping[str, Path], page: Path, o: ReportOptions) -> dict[str, 
         urls[index] = f"data:{kind};base64,{b64encode(file.read_bytes()).decode('ascii')}"
     if large:
         o.on_notice(
-            f"{counted(large, 'video')} not embedded, only linked: a video may have "
-            f"{_EMBEDDED_MB} MB, all together {_ALL_EMBEDDED_MB} MB"
+            f"{counted(large, 'video')} linked, not embedded: the limit is "
+            f"{_EMBEDDED_MB} MB for each and {_ALL_EMBEDDED_MB} MB for all"
         )
     return urls
 

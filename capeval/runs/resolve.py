@@ -310,7 +310,7 @@ class Targets:
         ]
         name, count = Counter(distinct).most_common(1)[0]
         if count > 1:
-            what = f"{count} of the arguments are the run {name!r}"
+            what = f"{count} arguments name the run {name!r}"
             raise UsageError(f"{what}; name each once, and judge files of the same name separately")
         return targets
 

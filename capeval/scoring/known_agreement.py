@@ -65,7 +65,7 @@ class Agreement(Frozen):
 
 
 def agreement_line(known: Agreement | None, *, baseline: bool) -> str:
-    """Return what is known of a judge in a line; nothing is said of a baseline without any."""
+    """Return a judge's known agreement in one line; empty for a baseline without any."""
     if known is None:
         return "" if baseline else _UNKNOWN
     return f"Agreement with human raters: {known}"
@@ -90,10 +90,10 @@ def known_agreement(folder: JudgeFolder, on_notice: Notices) -> Agreement | None
 
 
 def store_agreement(sources: Iterable[str | Path], new: Agreement, on_notice: Notices) -> None:
-    """Add an entry to the judge's folders that verdicts are from, if all are of one judge.
+    """Add an entry to the folders of the verdicts, if all are from one judge.
 
-    It replaces an earlier one of the same statistic, raters and annotations. The known verdicts of
-    probes are not those of human raters.
+    It replaces an earlier one of the same statistic, raters and annotations. Agreement with
+    the known verdicts of probes is not stored.
     """
     paths = dict.fromkeys(Path(one) for one in sources)
     folders = [JudgeFolder(path if path.is_dir() else path.parent) for path in paths]

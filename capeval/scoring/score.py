@@ -111,7 +111,7 @@ def score(o: ScoreOptions) -> Scores:
     Raises
     ------
     InputError, UsageError
-        There is nothing to score, it does not match the annotations, or `out` cannot be written.
+        There are no verdicts, they do not fit the annotations, or `out` cannot be written.
     """
     return score_run(**vars(o)).scores
 

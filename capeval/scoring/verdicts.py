@@ -40,7 +40,7 @@ def stored_judgments(
     ignore_unknown: bool = False,
     repeats: int | None = None,
 ) -> Sequence[Judgment]:
-    """Return the stored judgments of one judge as they count today.
+    """Return the stored judgments of one judge, outdated ones unscored.
 
     Parameters
     ----------

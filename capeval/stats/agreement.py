@@ -1,6 +1,6 @@
 """Ratings of several raters combined, and how well raters or two sets of labels agree.
 
-Labels of one video resemble each other, so intervals leave out whole videos.
+Labels of one video resemble each other, so the jackknife omits whole videos.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _kappa(counts: NDArray[Any]) -> Floats:
 def krippendorff_alpha(ratings: ArrayLike, video: Ints, level: Level = "nominal") -> Coefficient:
     """Return Krippendorff's alpha (2011) of any number of raters, with gaps.
 
-    It is 1 for full agreement and 0 for chance. A unit that fewer than two rated is left out.
+    It is 1 for full agreement and 0 for chance. A unit with one rating or none is left out.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def _root(matrices: Floats) -> Floats:
 
 
 def interval_of(value: float, drawn: Floats, videos: int) -> Inference | Missing:
-    """Return the interval that has the 95% percentiles of both kinds of draws and the value in it.
+    """Return the interval that includes the value and the 95% percentiles of both kinds of draws.
 
     With few videos the percentiles lie further out, as Student's t does. p is the largest level at
     which the interval still includes 0.

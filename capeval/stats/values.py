@@ -134,7 +134,7 @@ def mean_intervals(
     """Return the 95% confidence interval of the mean of every column.
 
     A t interval after Hall's transformation, which removes the skewness of the t statistic: with
-    few videos, scores near 0 or 1 have a long tail on one side. It has two degrees of freedom less
+    few videos, scores near 0 or 1 have a long tail on one side. It has two degrees of freedom fewer
     than there are videos, because the skewness is estimated too. Nothing in it is random.
 
     If all videos have the same value, their spread says nothing about other videos: the interval
@@ -241,7 +241,7 @@ def _untransformed(t: Floats, skewness: Floats, n: Floats) -> Floats:
 # ---- Intervals and p from the values without each video, on Fisher's scale with Student's t ------
 
 FEWEST_LEFT_OUT = 5
-"""The fewest videos that have an interval: with fewer, its width says more of t than of them."""
+"""The fewest videos that have an interval: with fewer, its width is mostly due to t."""
 
 # On Fisher's scale, which ends at infinity: values that differ from 1 by rounding.
 _PERFECT = 12.0
@@ -300,8 +300,8 @@ def jackknife_difference(
     """Return the interval and p of the difference of two metrics, first − second.
 
     The difference is taken on Fisher's scale, with Satterthwaite's degrees of freedom: a few videos
-    that move it most are a small sample. The ends are brought back to the scale of the values with
-    the middle of the two held.
+    that move it most are a small sample. The ends are transformed back with the midpoint of
+    the two values fixed.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def _unusable(scaled: Floats) -> Missing | None:
     if len(scaled) <= FEWEST_LEFT_OUT:
         return too_few(len(scaled) - 1)
     if np.isnan(scaled).any():
-        return Missing("there is no value without one of the videos")
+        return Missing("leaving out one video leaves no value")
     if np.abs(scaled).max() >= _PERFECT:
         return Missing("the value, or that without one of the videos, is perfect")
     return None

@@ -29,7 +29,7 @@ class VideoRatios:
 
     Each method takes the number of a column and returns a 95% interval. Percentiles are expanded
     for few videos (Hesterberg, 2015). They are too narrow for shares and ratios that few videos
-    decide: the intervals of both reach at least to the ends of `ratio_ends`.
+    decide: their intervals reach at least to `share_ends` and `ratio_ends`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class VideoRatios:
     def ratio(self, column: int, present: Mask) -> Interval | Missing:
         """Return the interval of a ratio of any size; none if the lower sum is 0.
 
-        Effects of a video that numerator and denominator share cancel.
+        Effects of a video on both numerator and denominator cancel.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ def percentiles(values: Floats, *, units: int, around: float) -> Interval | Miss
 
 
 def share_ends(right: Floats, asked: Floats) -> Ends:
-    """Return the 95% ends of the share of right answers, of videos with a question each or more.
+    """Return the 95% ends of the share of right answers, over videos with questions.
 
     Wilson's score interval with Student's t, for as many independent questions as have the variance
     that is seen between videos, but never more than were asked.

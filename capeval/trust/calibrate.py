@@ -358,7 +358,7 @@ def _with_ends(value: float | None, ends: Ends) -> dict[str, float | None]:
 
 
 def _agreement(judged: JudgedRun, labels: _Labels, source: LabelSource) -> Agreement | None:
-    """Return the kappa of the verdicts with the labels of human raters, if they are by some."""
+    """Return the kappa of the verdicts with the labels; None if these are not human."""
     if labels.origin != "human":
         return None
     videos = [index for index in judged.scored if index in labels.relations]

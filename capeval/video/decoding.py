@@ -170,7 +170,7 @@ class _Video:
             elif last_is_cut or ("mpegts" in container.format.name and size % 188 and size % 192):
                 damage.append("is cut off in its last packet")
             elif stamps and reached < stated - _EARLY:
-                damage.append(f"ends at {reached:.1f} s, and should last {stated:.1f} s")
+                damage.append(f"ends at {reached:.1f} s, but should last {stated:.1f} s")
             # Without all time stamps the order of showing is not known.
             self._announced = len(stamps) if len(stamps) == len(self.pts) else self._packets
             self.pts = list(stamps) if len(stamps) == len(self.pts) else []
@@ -441,7 +441,7 @@ class DecordDecoder(PyAVDecoder):
             )
         for index, mine, theirs in zip(ours.indices, ours.frames, frames, strict=True):
             if mine.shape != theirs.shape or np.abs(mine - theirs.astype(np.int16)).mean() > _SAME:
-                raise VideoError(f"decord shows another picture as frame {index}", file=path)
+                raise VideoError(f"decord shows a different frame {index}", file=path)
         return replace(ours, frames=frames, decoder="decord", version=self._decord)
 
 

@@ -110,7 +110,7 @@ async def test_a_server_that_says_nothing_of_its_weights_is_reported(silent: Any
             )  # fmt: skip
         assert server.calls == 3 * COUNT + 1
     (notice,) = notices
-    assert f"{3 * COUNT} replies came from the cache, the oldest of 20" in notice
+    assert f"{3 * COUNT} replies came from the cache, the oldest on 20" in notice
     assert "delete the file that `capeval cache` shows" in notice
 
 

@@ -84,7 +84,7 @@ def own(tmp_path: Path, text: str) -> Path:
         ('[models.m]\nreached = "server"\nhub = "a/b"', "needs 'serve'"),
         ('[models.m]\nbase_url = "gpu:8000/v1"', 'models."m".base_url: '),
         ('[models.m]\nhub = "a/b"\nimages = "webp"', "must be 'jpeg'"),
-        ('[models.m]\nhub = "a/b"\nname = "n"', 'models."m".name: is the name in the table'),
+        ('[models.m]\nhub = "a/b"\nname = "n"', 'models."m".name: is the table'),
     ],
 )
 def test_a_malformed_entry_is_one_line(text: str, said: str, tmp_path: Path) -> None:

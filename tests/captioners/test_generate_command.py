@@ -89,7 +89,7 @@ async def test_what_cannot_be_captioned_exits_3_and_is_listed(tmp_path: Path) ->
     assert made.code == 3
     assert "m: captioned 5/10" in made.out
     assert "Run the same command again" in made.out
-    assert (allowed.code, "m: captioned 6/10, 1 of them now" in allowed.out) == (0, True)
+    assert (allowed.code, "m: captioned 6/10, 1 of them new" in allowed.out) == (0, True)
     *failed, last = lines(tmp_path / "runs/m/ungenerated.jsonl")
     assert [(line["index"], line["reason"]) for line in failed] == [
         (index, "is empty (0 bytes)") for index in INDEXES[6:9]
@@ -178,7 +178,7 @@ async def test_what_it_will_cost_is_asked_before(tmp_path: Path) -> None:
     assert "capeval: the cost cap of $0.90 leaves no room" in capped.err
     assert "captioned 2/10" in capped.out
     assert "Raise --max-cost and run the same command again to finish" in capped.out
-    assert "8 of them now" in whole.out
+    assert "8 of them new" in whole.out
 
 
 @pytest.mark.parametrize("command", [("generate",), ANSWER])

@@ -21,7 +21,7 @@ from tests.captioners.tiny import Checkpoint
 GIB = 2**30
 SEVEN_BILLION = ModelSize(8_030_346_528)
 SERVE = "vllm serve ORG/M --tensor-parallel-size 2"
-SERVED = f"start a server of it where there is enough (`{SERVE}`) and name it with --base-url"
+SERVED = f"serve it on a larger machine (`{SERVE}`), and name the server with --base-url"
 
 Machine = Callable[..., None]
 
@@ -63,18 +63,18 @@ NONE = "m needs a GPU with about 17 GiB (bfloat16), and this machine has none; "
         (
             {"cpu_gib": 16},
             "cpu",
-            f"m needs about 34 GiB (float32) on cpu, of which 16.0 GiB are free; {SERVED}",
+            f"m needs about 34 GiB (float32) on cpu, and only 16.0 GiB are free; {SERVED}",
         ),
         (
             {"gpus": 2, "gpu_gib": [8, 7]},
             "auto",
-            "m needs about 17 GiB (bfloat16) on 2 GPUs together, of which 15.0 GiB are free; "
+            "m needs about 17 GiB (bfloat16) on 2 GPUs together, and only 15.0 GiB are free; "
             + SERVED,
         ),
         (
             {"gpus": 2, "gpu_gib": [8, 70]},
             "cuda:0",
-            f"m needs about 17 GiB (bfloat16) on cuda:0, of which 8.0 GiB are free; {SERVED}",
+            f"m needs about 17 GiB (bfloat16) on cuda:0, and only 8.0 GiB are free; {SERVED}",
         ),
     ],
 )

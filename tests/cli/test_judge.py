@@ -211,14 +211,14 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(work: Workspace, endpoint: E
     ran = work.judge("--dry-run", "--repeats", "2")
     assert ran.code == 0, ran.err
     assert (
-        "Expected: at most 72 calls and one short test call, no price is known for judge-model (to "
-        'add it, write [prices."judge-model"] with input = and output ='
+        "Expected: at most 72 calls and one short test call, no price is known for judge-model "
+        '(add [prices."judge-model"] to capeval.toml, with input = and output ='
     ) in ran.out.splitlines()[0]
     assert re.findall("split|match|classify", ran.out) == ["split", "match", "classify"]
     as_json = work.judge("--dry-run", "--json", "--limit", "5").json
     assert (as_json["runs"], as_json["calls"], as_json["cost"]) == ({"captions": 5}, 15, None)
     line = complaint(work.judge("--max-cost", "1"))
-    assert '--max-cost needs the price of judge-model; to add it, write [prices."judge-' in line
+    assert '--max-cost needs the price of judge-model; add [prices."judge-model"] to' in line
     assert endpoint.calls == 0
     assert sorted(work.folder.rglob("*")) == before
 

@@ -46,7 +46,7 @@ def test_files_of_one_name_are_runs_named_after_their_folders() -> None:
     assert (judged.code, judged.json.keys() & named) == (0, {"step1", "step2"})
     assert (measured.code, twice.code) == (0, 2)
     assert {one["name"] for one in measured.json} == {"step1", "step2"}
-    assert "2 of the arguments are the run 'captions'" in twice.err
+    assert "2 arguments name the run 'captions'" in twice.err
 
 
 def test_a_result_file_of_tuna_has_the_same_scores() -> None:

@@ -121,7 +121,10 @@ def test_a_verdict_without_a_caption_does_not_count() -> None:
     ("lines", "message"),
     [
         ('{"index": "a", "status": "scored"}', 'index "a": candidate_events: is missing'),
-        ('{"index": "z", "status": "unscored", "reason": "no"}', 'index "z": is unknown'),
+        (
+            '{"index": "z", "status": "unscored", "reason": "no"}',
+            'index "z": is not in the ann',
+        ),
         ('{"index": "a"', "has no judgments"),
     ],
 )

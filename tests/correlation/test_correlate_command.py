@@ -513,9 +513,9 @@ def test_workbooks_and_mapped_columns_give_the_values_of_plain_csv(tmp_path: Pat
     csv(tmp_path / "m.csv", "video_id,system,score", *(f"{v},{s},{x}" for v, s, _, x in rows))
     same = correlate(tmp_path, "--human", "plain.csv", "--metric", "bleu=m.csv", *FAST, "--json")
     assert values(done) == values(same)
-    assert [line for line in done.lines if "ignores" in line] == [
-        'human.xlsx: ignores the column "note"',
-        'bleu.csv: ignores the column "cider"',
+    assert [line for line in done.lines if "ignored column" in line] == [
+        'human.xlsx: ignored column: "note"',
+        'bleu.csv: ignored column: "cider"',
     ]
 
 
@@ -536,7 +536,7 @@ def test_columns_are_mapped_in_the_file_that_has_them(tmp_path: Path) -> None:
         ("score=a,score=b", "--columns: score is mapped twice"),
         ("score=x,rater=x", '--columns: "x" is mapped twice'),
         ("rater=x", '--columns rater=x: no such column in h.csv; found "video_id", "mos", "m"'),
-        ("sore=x", '--columns: "sore" is not a column that capeval reads; one of video_id'),
+        ("sore=x", '--columns: "sore" is not a column that capeval reads; name video_id'),
         ("score=x", '--columns score=x: no such column in h.csv; found "video_id", "mos", "m"'),
     ],
 )

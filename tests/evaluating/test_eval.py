@@ -150,11 +150,11 @@ def test_a_model_in_this_process_is_not_loaded_for_a_finished_run(tmp_path: Path
     [
         (("nothing.jsonl",), "nothing.jsonl: is neither a captions file nor a run under runs/"),
         (("ours.jsonl",), "name its annotations with --annotations"),
-        (("ours.jsonl", "./ours.jsonl", "--annotations", "sample"), "2 of the arguments are"),
+        (("ours.jsonl", "./ours.jsonl", "--annotations", "sample"), "2 arguments name the run"),
         (("m", "--model-url", "http://127.0.0.1:9/v1", "--max-cost", "1"), "needs the price of m"),
         (("qwen2.5-vl-7b", "--videos", "nowhere"), "nowhere: does not exist"),
-        (("ours.jsonl", "qwen2.5-vl-7b", "--run", "x"), "--run names the run of one model or cap"),
-        (("sample", "--run", "x"), "--run names the run of one model or captions file"),
+        (("ours.jsonl", "qwen2.5-vl-7b", "--run", "x"), "--run is for one model or captions file"),
+        (("sample", "--run", "x"), "--run is for one model or captions file"),
     ],
 )
 def test_mistakes_are_one_line_before_anything_is_done(

@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_unscored_with_the_reason(result: dict[str, Any], r
         ([GOOD, GOOD], 'index "TUNA_0001": is duplicated'),
         (
             [GOOD | {"index": "TUNA_001"}],
-            'index "TUNA_001": is unknown to the annotations; did you mean "TUNA_0001"?',
+            'index "TUNA_001": is not in the annotations; did you mean "TUNA_0001"?',
         ),
         ([], "has no records"),
     ],

@@ -86,7 +86,7 @@ def test_cells_of_a_workbook_are_read_as_csv_has_them() -> None:
     ("data", "message"),
     [
         (b"a,b\n1,2\n3,0,5\n", "line 3: has 3 cells where the header has 2"),
-        (b"a,b,a\n1,2,3\n", 'has two columns "a"; rename one'),
+        (b"a,b,a\n1,2,3\n", 'has two columns named "a"; rename one'),
         (b"a,b\n", "has no rows below its header"),
         (b'a,b\n1,2\n"3,4\n', "line 3: is not CSV (unexpected end of data)"),
         (b'[{"a": 1},\n 7]', "entry 2: must be a JSON object, not 7"),

@@ -165,7 +165,5 @@ def test_without_a_network_one_line_says_what_to_get(monkeypatch: pytest.MonkeyP
         raise ConnectionError("no\nroute")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
-    with pytest.raises(
-        InputError, match=r"cannot be downloaded: get tuna_cap/.* name their folder"
-    ):
+    with pytest.raises(InputError, match=r"cannot be downloaded: get tuna_cap/.* name the folder"):
         annotations_of("tuna")

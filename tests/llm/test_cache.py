@@ -135,7 +135,7 @@ async def test_a_damaged_file_is_moved_aside(
     # The call that finds the damage may be one that is not kept.
     assert await answers(cache) in (4, 5)
     (notice,) = notices
-    assert "and a new one is begun" in notice
+    assert "and a new one is used" in notice
     (aside,) = cache.path.parent.glob("replies.sqlite-damaged-*")
     assert aside.read_bytes() == before
     assert await answers(cache) <= 1

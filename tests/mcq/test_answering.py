@@ -82,7 +82,7 @@ async def test_after_kill_9_it_goes_on(tmp_path: Path) -> None:
         said = await here(tmp_path, *arguments)
         again = len(asked(server.requests)) - calls
         assert said.code == 0, said.err
-        assert f"answered 12/12, {12 - len(before)} of them now" in said.out
+        assert f"answered 12/12, {12 - len(before)} of them new" in said.out
         assert again <= 12 - len(before)
         # Nothing is left to do.
         done = file.read_bytes()
@@ -219,7 +219,7 @@ async def test_exactly_what_would_be_asked_differently_is_asked_again(
     assert said.code == 0, said.err
     (file,) = (tmp_path / "runs").rglob("responses.jsonl")
     # An equal request of another question comes from the cache: outcomes are counted.
-    assert f", {again} of them now" in said.out or again == len(lines(file))
+    assert f", {again} of them new" in said.out or again == len(lines(file))
     assert len(requests) <= again
     for line, row in zip(lines(file), lines(questions), strict=True):
         assert line["answer"] == row["answer"]

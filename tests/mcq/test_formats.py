@@ -75,7 +75,7 @@ def test_tomato_ids_and_videos_are_unique() -> None:
         ("visual_cues/0", "object/0001-01", "visual_cues"),
     ]
     (notice,) = notices
-    assert "has 2 files of TOMATO's 6; without direction.json, rotation.json" in notice
+    assert "has 2 of TOMATO's 6 files; missing: direction.json, rotation.json" in notice
     assert (found[0].answer, found[0].tags["composite"]) == ("C", 1)
     assert load_questions("data/visual_cues.json") == found[2:]
 

@@ -390,7 +390,7 @@ async def test_cost_is_shown_before_and_nothing_is_paid_twice(
     assert (dry.code, dry.err) == (0, "Reader of replies: reader\n")
     expected, replies = dry.out.splitlines()
     assert expected.startswith("Expected: at most 12 calls")
-    assert replies == "12 replies that rules do not read, for reader"
+    assert replies == "12 replies that no rule can read, for reader"
     found = (await grade(server, "--dry-run", "--json")).json
     assert (found["replies"], found["calls"]) == (12, 12)
     assert found["cost"] == (found["input_tokens"] + found["output_tokens"]) * 3000 / 1e6

@@ -206,7 +206,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"multi": "m-multi", "single": "nope"}, "is neither a graded run nor"),
     ({"multi": "m-multi", "single": "empty"}, "has no grades.json"),
     ({"multi": "m-multi", "single": "m-single", "by": "task"}, "no question has this"),
-    ({"multi": "m-multi", "single": "changed"}, "has another video or answer"),
+    ({"multi": "m-multi", "single": "changed"}, "has a different video or answer"),
     ({"multi": "m-multi", "single": "other"}, "several benchmarks: tomato, tuna"),
     ({"multi": "a", "single": "b"}, "several models: A, B"),
     ({"multi": "m-multi", "single": "blind"}, "--single: blind saw no frame, not one frame"),

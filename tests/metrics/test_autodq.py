@@ -196,7 +196,7 @@ def test_without_groups_it_is_the_mean(tmp_path: Path) -> None:
     assert of(found, PRECISION).groups == {"a": 1.0, "(no group)": 1.25 / 3}
     table = MetricTable([found]).pages()[0].tables[1]
     assert [row[:3] for row in table.rows] == [["a", 1.0, 0.5], ["(no group)", 1.25 / 3, 0.375]]
-    assert "Values of each group" in " ".join(MetricTable([found] * 2).pages()[0].notes)
+    assert "By group: use --json" in " ".join(MetricTable([found] * 2).pages()[0].notes)
 
 
 def test_references_are_joined_and_texts_sent_in_lower_case(tmp_path: Path) -> None:

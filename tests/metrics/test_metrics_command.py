@@ -68,14 +68,14 @@ def test_only_what_is_missing_or_outdated_is_computed(
     assert {index for index, metric in values(out) if metric == "letters"} == {"1"}
     own_metrics.SCORED.clear()
     done = typed(tmp_path, *FILES, "letters")
-    assert "1 outdated value of letters (the caption or reference changed) removed" in done.err
+    assert "removed 1 outdated value of letters (the caption or reference changed)" in done.err
     assert (own_metrics.SCORED, values(out)["3", "letters"]) == (["2", "3"], 5)
     (tmp_path / "r.json").write_text('{"1": ["A.", "B."], "2": "A dog runs.", "3": "A dog runs."}')
     assert typed(tmp_path, *FILES, "letters").code == 0
     assert own_metrics.SCORED[2:] == ["1"]
     monkeypatch.setattr(own_metrics.Letters, "settings", {"version": "2"})
     done = typed(tmp_path, *FILES, "letters")
-    assert "3 outdated values of letters (the metric's settings changed) removed" in done.err
+    assert "removed 3 outdated values of letters (the metric's settings changed)" in done.err
     signatures = {row["signature"] for row in rows(out) if row["metric"] == "letters"}
     assert signatures == {f"capeval:letters|version:2|v:{capeval.__version__}"}
 
@@ -163,10 +163,10 @@ FAULTS: list[tuple[list[str], str]] = [
     (["sample", "--out", "x.jsonl"], "--out is for one run"),
     ([*FILES[1:5], "--out", "r.json"], "--out: r.json is one of the files to be read"),
     ([*FILES[1:5], "--out", "text.jsonl"], "text.jsonl: line 1: is not a metrics.jsonl"),
-    (["--candidates", "c.json", "--references", "other.json"], "no caption is known to the"),
+    (["--candidates", "c.json", "--references", "other.json"], "no caption is in the"),
     (
         ["--candidates", "c.json", "--references", "half.json"],
-        'c.json: index "2": index: is unknown to the references',
+        'c.json: index "2": index: is not in the references',
     ),
     (["--candidates", "c.json", "--references", "blank.json"], "references.1: "),
     (

@@ -77,7 +77,7 @@ def test_videos_are_linked_or_embedded_if_they_are_small() -> None:
     assert urls() == linked
     Path("videos/broken.mp4").write_bytes(bytes(4_000_001))
     ended = report("mine", "--frames", "0", "--embed")
-    assert "1 video not embedded, only linked: a video may have 4 MB" in ended.err
+    assert "1 video linked, not embedded: the limit is 4 MB" in ended.err
     embedded, *others = urls()
     clip = base64.b64encode(Path("videos/sample_01.mp4").read_bytes()).decode()
     assert embedded == f"data:video/mp4;base64,{clip}"

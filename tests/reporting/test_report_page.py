@@ -119,7 +119,7 @@ def test_cost_is_by_stage_with_rejected_replies_and_in_money_where_the_price_is_
     # and $10 for a million.
     assert "Cost: 5,000 tokens in, 2,500 out, about $0.0375" in words
     assert "split 5 5,000 0 2,500" in words
-    assert "those of rejected replies included" in words
+    assert "including rejected replies" in words
     own = {"gpt-4o-2024-08-06": Price(input=0, output=1000)}
     assert "about $2.50" in words_of(report_html({"mine": run()}, prices=own))
     unpriced = run([scored("V1", "++ ++", usage=judged()[0].usage)])

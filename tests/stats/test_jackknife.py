@@ -97,7 +97,7 @@ def test_an_interval_has_its_value_and_leaves_zero_out_just_where_p_is_small(
         (1.0, [1.0] * 9, "the value, or that without one of the videos, is perfect"),
         (0.9, [0.8] * 8 + [1.0], "the value, or that without one of the videos, is perfect"),
         (0.5, [0.5] * 9, "no video changes the value"),
-        (0.5, [0.5] * 8 + [float("nan")], "there is no value without one of the videos"),
+        (0.5, [0.5] * 8 + [float("nan")], "leaving out one video leaves no value"),
     ],
 )
 def test_there_is_no_interval_with_a_reason(

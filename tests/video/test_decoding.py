@@ -76,7 +76,7 @@ DECORD_REFUSED = {
     "packed.avi": "decord gives wrong frames of AVI with B-frames",
     "h264.avi": "decord gives wrong frames of AVI with B-frames",
     "transport.ts": "decord gives wrong frames of MPEG-TS",
-    "mirrored.mp4": "decord shows another picture as frame 0",
+    "mirrored.mp4": "decord shows a different frame 0",
     "vp9_live.webm": "decord: ",
     "raw.h264": "decord: ",
 }
@@ -147,9 +147,9 @@ def cut(path: Path, share: float) -> Path:
 
 CUT: dict[str, tuple[dict[str, Any], str]] = {
     "front.mp4": ({**FRONT, **B_FRAMES}, "packets are there"),
-    "matroska.mkv": (B_FRAMES, "and should last 10.0 s"),
-    "sound.mkv": ({"audio": True, **B_FRAMES}, "and should last 10.0 s"),
-    "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "and should last 10.0 s"),
+    "matroska.mkv": (B_FRAMES, "but should last 10.0 s"),
+    "sound.mkv": ({"audio": True, **B_FRAMES}, "but should last 10.0 s"),
+    "vp9.webm": ({"codec": "libvpx-vp9", "options": VPX}, "but should last 10.0 s"),
     "h264.avi": ({}, "packets are there"),
     "transport.ts": (B_FRAMES, "cut off in its last packet"),
 }
