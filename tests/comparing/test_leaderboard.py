@@ -48,12 +48,12 @@ def test_best_f1_stands_first_and_everything_known_of_a_run_beside_it() -> None:
     score_run("poor", POOR)
     made = {"model": "Qwen/Qwen2-VL-7B-Instruct", "frames": "2fps"}
     score_run("good", GOOD, generation=made)
-    score_run("fair", FAIR)
+    score_run("fair", FAIR, generation={"model": "llava-video-7b"})
     code, out, err = typed()
     assert (code, err) == (0, "")
     rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["1"], ["2"], ["3"])]
     assert rows[0][:8] == ["1", "good", "2fps", "8.3B", "10/10", "0", "100.0", "100.0"]
-    assert {row[-1] for row in rows} == {"2.0"}
+    assert ({row[-1] for row in rows}, rows[1][3]) == ({"2.0"}, "8B")
     assert [row[1] for row in rows] == ["good", "fair", "poor"]
     assert "judge:gpt-4o-2024-08-06|prompts:tuna-cap-v1@c23452|repeats:1|avg:macro|data:" in out
 
@@ -255,7 +255,7 @@ def make(name: str, correct: list[bool | None], **more: Any) -> Path:
 def test_runs_are_ranked_and_ties_share_a_rank() -> None:
     good, poor = paired(1, 0.7, 0.3)
     for name, correct in (("poor", poor), ("good", good), ("good-again", good)):
-        make(name, correct)
+        make(name, correct, model=f"{name}-model")
     (section,) = ranked().sections
     ranks = [(one.name, one.rank) for one in section.entries if one.rank]
     assert ranks == [("good", 1), ("good-again", 1), ("poor", 3)]
