@@ -115,6 +115,9 @@ def test_captions_that_a_metric_lacks_are_an_error_or_dropped(tmp_path: Path) ->
     assert done.err == (
         f"capeval: human.csv: {message}; leave such captions out with --missing drop\n"
     )
+    csv(tmp_path / "bare.csv", "video_id,score", *(f"v{n},{n}" for n in range(5)))
+    done = correlate(tmp_path, "--human", "bare.csv", *typed[2:])
+    assert "it has no column `system`, but the captions are of 2 systems" in done.refusal
     done = correlate(tmp_path, *typed, "--missing", "drop", "--json")
     assert done.code == 0
     result = loaded(done.out)
