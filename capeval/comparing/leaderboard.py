@@ -207,6 +207,7 @@ def _caption_section(members: Sequence[JudgedRun], catalogue: Mapping[str, Model
     own = "the judge's own endpoint"
     addresses = sorted({run.scores.settings["base_url"] or own for run in members})
     effort = f", reasoning {shared['reasoning']}" if "reasoning" in shared else ""
+    effort += f", endpoint {shared['endpoint']}" if "endpoint" in shared else ""
     judge = ("the baseline " if baseline else "") + shared["judge"]
     page = Page(
         [],

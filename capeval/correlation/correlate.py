@@ -318,12 +318,13 @@ def _store(
 ) -> None:
     """Store the correlation of a judge's F1, by the statistic of the headline, in its folders."""
     best, inputs = found.best(f1.name), found.inputs
-    if best is None or best.value is None:
+    # With `--raters each`, the order of the rows would choose the rater.
+    if best is None or best.value is None or best.rater is not None:
         return
     agreement = Agreement(
         **best.model_dump(include={"statistic", "grouping", "human", "value", "low", "high"}),
         videos=videos[best.human],
-        raters=len(found.raters.names) if best.rater is None else 1,
+        raters=len(found.raters.names),
         file=inputs["human"]["path"],
         sha256=inputs["human"]["sha256"],
         annotations=inputs["annotations"]["sha256"],

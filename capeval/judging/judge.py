@@ -239,7 +239,7 @@ class JudgingSession(LongWork[Judged]):
         changed = sum(before.get(index, text) != text for index, text in now.items())
         self._on_notice(
             f"{run.name}: {counted(changed, 'caption')} changed, {len(now.keys() - before):,} new, "
-            f"{len(before.keys() - now):,} removed; {run.captions_before()} keeps the old captions"
+            f"{len(before.keys() - now):,} removed; the old captions go to {run.captions_before()}"
         )
         for folder in run.judges():
             if folder.path != self.opened.folder_in(run).path and (count := work.outdated(folder)):

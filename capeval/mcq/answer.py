@@ -42,7 +42,7 @@ class AnswerOptions(FramesOptions):
     ----------
     model : As in `capeval generate`.
     base_url : An OpenAI-compatible server.
-    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own as JSON lines.
+    questions : TUNA-MCQ, TOMATO or Video-MME as published, or your own (docs/mcq.md).
     where : Only questions with this tag, such as task=count.
     only : Only these questions.
     limit : Only the first N questions.

@@ -27,10 +27,10 @@ from capeval.options import (
     declares,
     human_columns,
     human_option,
+    judge_option,
     judged_runs_argument,
     on_notice_option,
     option,
-    python_only,
     required,
     runs_option,
     takes,
@@ -101,7 +101,7 @@ class PlotOptions:
     )
     human: FilePath | None = human_option()
     columns: Mapping[str, str] | None = human_columns()
-    judge: str | None = python_only(None, "Only the verdicts of this judge.")
+    judge: str | None = judge_option()
     annotations: FilePath | None = annotations_option()
     runs: FilePath = runs_option()
     on_notice: Notices = on_notice_option()

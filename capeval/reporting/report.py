@@ -17,7 +17,8 @@ from capeval.config import config_file
 from capeval.errors import InputError, MissingExtra, UsageError, VideoError
 from capeval.files.annotations import VideoFolder, annotations_hash, relative_url
 from capeval.files.jsonl import check_output, write_output
-from capeval.files.ratings import LabelTable, load_human
+from capeval.files.judgments import caption_hashes
+from capeval.files.ratings import LabelTable, differ, load_human
 from capeval.llm.money import read_prices
 from capeval.options import (
     COLUMNS_OF_HUMAN,
@@ -188,12 +189,23 @@ def _human_labels(o: ReportOptions, runs: Mapping[str, JudgedRun]) -> HumanLabel
     for key, element, rater, label in rows:
         by_rater = labels.setdefault(key, {}).setdefault(element, {})
         by_rater[table.raters[rater]] = cast(HumanLabel, label)
-    systems = {system for run in runs.values() for system in (run.name, run.model, None)}
+    own = [
+        ((run.name, run.model, None), caption_hashes(run.captions.values(), run.judgments.values()))
+        for run in runs.values()
+    ]
     (first, *_) = runs.values()
     known = {index: {*one.elements} for index, one in first.annotated.items()}
-    shown = [
-        system in systems and element in known.get(index, ())
+    found = {
+        (index, system): elements
         for (index, system), elements in labels.items()
+        if any(
+            system in names and not differ(table.hashes.get((index, system)), texts.get(index))
+            for names, texts in own
+        )
+    }
+    shown = [
+        key in found and element in known.get(key[0], ())
+        for key, elements in labels.items()
         for element, raters in elements.items()
         for _ in raters
     ]
@@ -206,10 +218,10 @@ def _human_labels(o: ReportOptions, runs: Mapping[str, JudgedRun]) -> HumanLabel
         )
     if left_out := shown.count(False):
         o.on_notice(
-            f"{file}: {left_out:,} of {counted(len(shown), 'label')} left out: of another system, "
-            "or of a video or element that is not annotated"
+            f"{file}: {left_out:,} of {counted(len(shown), 'label')} left out: of another system "
+            "or caption, or of a video or element that is not annotated"
         )
-    return labels
+    return found
 
 
 def _files(run: JudgedRun, o: ReportOptions) -> tuple[dict[str, Path], dict[str, VideoError]]:

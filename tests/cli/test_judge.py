@@ -124,7 +124,7 @@ def test_a_corrected_file_replaces_the_captions_of_its_run(
     (kept,), (lexical,) = run.glob("captions.BEFORE-*.jsonl"), run.glob("lexical*")
     assert kept.read_bytes() == first
     for line in (
-        "captions: 1 caption changed, 0 new, 1 removed; runs/captions/" + kept.name,
+        f"1 caption changed, 0 new, 1 removed; the old captions go to runs/captions/{kept.name}",
         "captions: 1 stored verdict outdated (another caption of this video was judged",
         f"captions: 1 stored verdict of {lexical.name} outdated; repeat `capeval judge`",
         "calibrated.json: based on the old captions; run `capeval calibrate`",

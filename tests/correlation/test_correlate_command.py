@@ -408,8 +408,12 @@ def test_known_verdicts_of_probes_are_no_human_raters(tmp_path: Path) -> None:
     # Raters' own files may lie in a run.
     typed(tmp_path, "judge", "sample", "--judge", "lexical")
     human = copyfile(sample_folder() / "human.csv", tmp_path / "runs/sample-terse/human.csv")
-    correlate(tmp_path, "--human", str(human))
-    assert [*tmp_path.rglob("agreement.json")]
+    with human.open("a") as file:  # a second rater
+        file.write("sample_01,sample-terse,1.1,bo,lack\n")
+    for raters, is_stored in (("each", False), ("mean", True)):
+        given = ("--human", str(human), "--raters", raters, "--missing", "drop")
+        assert correlate(tmp_path, *given).code == 0
+        assert bool([*tmp_path.rglob("agreement.json")]) == is_stored
 
 
 def test_labels_of_videos_that_a_run_s_annotations_lack_can_be_left_out(tmp_path: Path) -> None:

@@ -101,21 +101,22 @@ def test_several_runs_lie_in_the_working_folder() -> None:
 
 def test_human_labels_are_shown_and_those_that_cannot_be_are_counted() -> None:
     Path("human.csv").write_text(
-        "video_id,system,element_id,rater,label\n"
-        "sample_01,mine,1.1,Ann,lack\n"
-        "sample_01,mine,9.9,Ann,lack\n"
-        "sample_01,theirs,1.1,Ann,lack\n"
-        "sample_01,mine,1.2,Ann,\n"
+        "video_id,system,element_id,rater,label,caption_hash\n"
+        "sample_01,mine,1.1,Ann,lack,\n"
+        "sample_01,mine,9.9,Ann,lack,\n"
+        "sample_01,theirs,1.1,Ann,lack,\n"
+        "sample_01,mine,1.2,Ann,,\n"
+        "broken,mine,1.1,Ann,lack,0123456789ab\n"
     )
     ended = report("mine", "--human", "human.csv", "--frames", "0")
     assert ended.code == 0
     assert ended.err == (
         "human.csv: 1 row without a rating is left out (the first is line 5)\n"
-        "human.csv: 2 of 3 labels left out: of another system, or of a video or element that is "
-        "not annotated\n"
+        "human.csv: 3 of 4 labels left out: of another system or caption, or of a video or element "
+        "that is not annotated\n"
     )
-    (mine,) = data_of(REPORT.read_text())["videos"][0]["runs"]
-    assert mine["human"] == [[0, 0, "l", 1]]
+    (mine,), (broken,) = (one["runs"] for one in data_of(REPORT.read_text())["videos"][:2])
+    assert (mine["human"], broken.get("human")) == ([[0, 0, "l", 1]], None)
 
 
 def test_a_report_is_replaced_by_the_same_bytes_and_nothing_else_is_replaced() -> None:
