@@ -19,7 +19,7 @@ from capeval.llm.client import ChatOptions
 from capeval.llm.money import Meter
 from capeval.metrics.metric_work import CaptionSet, MetricPlan, MetricResult, MetricWork
 from capeval.metrics.protocol import Context, Item, Metric, MetricOutput
-from capeval.metrics.registry import CONTROLS, METRICS, check_configuration, make_metric
+from capeval.metrics.registry import CONTROLS, check_configuration, make_metric, metric_kind
 from capeval.options import (
     INPUTS,
     OUTPUT,
@@ -71,7 +71,14 @@ class MetricsOptions(ChatOptions, ModelOptions):
 
     captions: Sequence[str | Path] = option((), positional=True, metavar="RUN")
     _: KW_ONLY
-    metric: Sequence[str] = option((), panel=INPUTS, metavar="NAME", commas=True)
+    metric: Sequence[str | type[Metric]] = option(
+        (),
+        note="Or a class derived from `Metric`.",
+        kind=list[str] | None,
+        panel=INPUTS,
+        metavar="NAME",
+        commas=True,
+    )
     annotations: str | Path | None = option(None, panel=INPUTS, metavar="FILE")
     candidates: Sequence[str | Path] | Mapping[str, str] = option(
         (),
@@ -402,8 +409,7 @@ async def open_measuring(o: MetricsOptions, *, dry_run: bool = False) -> AsyncIt
     1.0
     """
     check_configuration()
-    names = [*dict.fromkeys(o.metric or CONTROLS)]
-    kinds = {name: METRICS.load(name) for name in names}
+    kinds = dict(map(metric_kind, o.metric or CONTROLS))
     compares = [name for name, kind in kinds.items() if kind.uses_references]
     sets = _caption_sets(o, compares)
     async with AsyncExitStack() as stack:
@@ -414,7 +420,7 @@ async def open_measuring(o: MetricsOptions, *, dry_run: bool = False) -> AsyncIt
         metrics: list[Metric] = []
         for name, kind in kinds.items():
             own = chat if kind.uses_chat else None
-            metric = make_metric(name, Context(o.device, own, o.on_notice))
+            metric = make_metric(name, kind, Context(o.device, own, o.on_notice))
             stack.callback(metric.close)
             metrics.append(metric)
         outputs = Counter(output.name for metric in metrics for output in metric.outputs)

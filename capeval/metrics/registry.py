@@ -33,9 +33,17 @@ METRICS: Registry[type[Metric]] = Registry(
 )
 
 
-def make_metric(name: str, context: Context) -> Metric:
-    """Return the metric of a name; raises `UsageError` if it cannot be used."""
-    kind = METRICS.load(name)
+def metric_kind(given: object) -> tuple[str, type[Metric]]:
+    """Return the name and the class of a metric; raises `UsageError` if it is neither."""
+    if isinstance(given, str):
+        return given, METRICS.load(given)
+    if not (isinstance(given, type) and issubclass(given, Metric)):
+        raise UsageError(f"metric must be names or classes derived from Metric, not {shown(given)}")
+    return given.name, given
+
+
+def make_metric(name: str, kind: type[Metric], context: Context) -> Metric:
+    """Return a metric made by its class; raises `UsageError` if it cannot be used."""
 
     def refused(error: BaseException) -> UsageError:
         return UsageError(f"the metric {shown(name)} cannot be used: {described(error)}")

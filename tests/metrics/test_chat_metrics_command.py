@@ -9,14 +9,13 @@ COMMAND = (
     *("metrics", "--candidates", "a.json", "--candidates", "b.json", "--references", "r.jsonl"),
     *("--metric", "clair,autodq", "--judge", "gpt-4o-2024-08-06", "--yes", "--base-url"),
 )
-VIDEOS = 6
 
 
 def write(folder: Path) -> None:
     """Two systems, each with an empty caption; half of the references list their events."""
     (folder / "capeval.toml").write_text("commands.metrics.max_concurrency = 3")
     references = []
-    for n in range(VIDEOS):
+    for n in range(6):
         text = f"A dog number{n} barks. The dog runs away. The camera pans left."
         listed = {"events": [f"A dog number{n} barks.", "It sleeps."]} if n % 2 else {}
         references.append(
@@ -25,7 +24,7 @@ def write(folder: Path) -> None:
     write_lines(folder / "r.jsonl", references)
     dog, cat = "A dog number{n} barks. The cat runs away from {n}.", "The dog runs away from {n}."
     for name, text in (("a", dog), ("b", cat)):
-        every = {str(n): text.format(n=n) for n in range(VIDEOS)} | {"3": ""}
+        every = {str(n): text.format(n=n) for n in range(6)} | {"3": ""}
         (folder / f"{name}.json").write_text(json.dumps(every), "utf-8")
 
 

@@ -113,6 +113,9 @@ def test_an_undefined_value_is_no_failure(tmp_path: Path) -> None:
     )
     typed(tmp_path, *FILES, "letters")
     assert own_metrics.SCORED == ["1", "2"]
+    kind = own_metrics.Letters
+    (one,) = capeval.measure(candidates={"1": "a."}, references={"1": "A."}, metric=[kind])
+    assert one.value("letters") == 1
 
 
 UNSCORED = {
