@@ -30,11 +30,9 @@ def test_judge_score_and_leaderboard_warn_of_the_captioner(
     run: str, generation: dict[str, Any] | None, is_warned: bool
 ) -> None:
     score_run(run, "+++ +++ | +++ | ++ +", generation=generation)
-    judged, scored = (
-        here("judge", run, "--judge", "lexical"),
-        here("score", run, "--judge", "judge"),
-    )
-    for text in (judged.err, scored.err, " ".join(here("leaderboard").out.split())):
+    judged = here("judge", run, "--judge", "lexical").err
+    scored = here("score", run, "--judge", "judge").err
+    for text in (judged, scored, " ".join(here("leaderboard").out.split())):
         assert (f"{run}: the {WARNING}" in text) is is_warned
 
 

@@ -197,6 +197,7 @@ def test_all_strategies_are_side_by_side() -> None:
     assert sides["exact+random"].overall.by_chance == 3
     assert sides["likelihood-symbol"].overall.n == 8
     assert sides["exact"].overall == found.overall
+    assert "likelihood-symbol" in found.rendered("markdown")
 
 
 def test_baselines() -> None:
@@ -228,6 +229,7 @@ def test_groups_of_tomato_with_relative_change() -> None:
     assert true
     assert found.changes["counterfactual"].value == pytest.approx(true / false - 1)
     assert found.changes["counterfactual"].low is not None
+    assert "Change in %" in found.rendered("markdown")
     assert found.by["frames"]["3"].n == 60
     # A change from nothing has no value.
     assert found.changes["zoom"].reason == "accuracy is 0 where it is false"
