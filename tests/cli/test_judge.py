@@ -325,7 +325,7 @@ def test_the_sample_is_judged_where_there_is_nothing_else(tmp_path: Path) -> Non
     assert not (work.folder / "cache").exists()
 
 
-FASTER = 200
+FASTER = 100
 
 
 class Faster(OpenAIChatClient):
